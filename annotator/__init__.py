@@ -1,0 +1,1 @@
+"""Phrasemask annotator: projects, commands and the page."""

@@ -1,0 +1,164 @@
+"""The error family of the engines. Every message is one sentence that says what is wrong, with what, and what to do.
+
+    PhrasemaskError
+    ├── ImageError(ValueError)
+    │   ├── UnreadableImageError           not a picture, empty, cut off, or damaged
+    │   ├── ImageTooLargeError             more pixels than the stated limit
+    │   └── MissingImageLibraryError(ImportError)   readable with an optional package
+    ├── PhraseError(ValueError)            an empty phrase
+    ├── BoxError(ValueError)               a box without area, or outside the image
+    ├── MaskError(ValueError)              a mask of the wrong size, type or run lengths
+    ├── TensorMismatchError(ValueError)    a tensor that is not what the graph declares
+    ├── BundleError
+    │   ├── BundleNotFoundError(FileNotFoundError)      no such model
+    │   ├── BundleFileMissingError(FileNotFoundError)   a file that the manifest names is not there
+    │   ├── BundleManifestError(ValueError)             the manifest cannot be read or is incomplete
+    │   ├── BundleDamagedError(ValueError)              a file differs from its sha256
+    │   └── BundleTooNewError(ValueError)               written for a later version
+    ├── UnknownKindError(LookupError)      a family, runtime or format that is not installed
+    ├── RuntimeUnavailableError(RuntimeError)   a runtime or device that cannot be used here
+    └── GraphLoadError(RuntimeError)       a graph that the runtime refuses
+
+Each leaf is also the built-in class that a stranger to this project would catch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class PhrasemaskError(Exception):
+    """Anything this project refuses with a sentence meant for a person."""
+
+
+class ImageError(PhrasemaskError, ValueError):
+    """A picture that cannot be used; `path` names it and `reason` says why, without the path."""
+
+    def __init__(self, path: str | Path, reason: str) -> None:
+        self.path = Path(path)
+        self.reason = reason
+        super().__init__(f"{path}: {reason}")
+
+
+class UnreadableImageError(ImageError):
+    """The bytes are not a whole picture."""
+
+
+class ImageTooLargeError(ImageError):
+    """The picture has more pixels than the limit; nothing was decoded."""
+
+    def __init__(self, path: str | Path, height: int, width: int, limit_pixels: int) -> None:
+        super().__init__(
+            path,
+            f"the picture claims {width}×{height} pixels ({width * height / 1e6:.0f} MP), more than the limit of "
+            f"{limit_pixels / 1e6:.0f} MP; scale it down or cut it into tiles",
+        )
+
+
+class MissingImageLibraryError(ImageError, ImportError):
+    """The format needs an optional package."""
+
+    def __init__(self, path: str | Path, format_name: str, package: str, extra: str) -> None:
+        super().__init__(
+            path, f'{format_name} files need the package {package}; install it with pip install "phrasemask[{extra}]"'
+        )
+
+
+class PhraseError(PhrasemaskError, ValueError):
+    """The phrase has nothing to look for."""
+
+    def __init__(self) -> None:
+        super().__init__("the phrase is empty; type a noun phrase such as: striped cat")
+
+
+class BoxError(PhrasemaskError, ValueError):
+    """The box has no area inside the image."""
+
+    def __init__(self, xyxy: Iterable[float], height: int, width: int) -> None:
+        corners = ", ".join(f"{value:g}" for value in xyxy)
+        super().__init__(f"the box ({corners}) covers nothing of the {width}×{height} image; draw it over the object")
+
+
+class MaskError(PhrasemaskError, ValueError):
+    """A mask that breaks COCO's rules for run-length encoding."""
+
+
+class TensorMismatchError(PhrasemaskError, ValueError):
+    """A tensor whose name, dtype or shape is not what the graph declares."""
+
+    def __init__(self, graph: str, tensor: str, got: str, wanted: str) -> None:
+        super().__init__(f"{graph}: tensor '{tensor}' is {got}, wanted {wanted}")
+
+
+class BundleError(PhrasemaskError):
+    """A model folder that cannot be used."""
+
+
+class BundleNotFoundError(BundleError, FileNotFoundError):
+    """No installed model has that name and no folder stands at that path."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(
+            f"there is no model '{name}': give a folder that holds a manifest.json, or one of: {', '.join(known)}"
+        )
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class BundleFileMissingError(BundleError, FileNotFoundError):
+    """The manifest names a file that is not in the folder."""
+
+    def __init__(self, folder: Path, file: str) -> None:
+        super().__init__(f"the model in {folder} lacks its file {file}; copy the folder again, with all its files")
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class BundleManifestError(BundleError, ValueError):
+    """The manifest is not valid."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path} is not a usable model manifest: {reason}; copy or export the model again")
+
+
+class BundleDamagedError(BundleError, ValueError):
+    """A file's content is not the content the manifest was written for."""
+
+    def __init__(self, path: Path, got_sha256: str, wanted_sha256: str) -> None:
+        super().__init__(
+            f"{path} is damaged: its sha256 is {got_sha256[:12]}…, the manifest says {wanted_sha256[:12]}…; "
+            "copy the model again"
+        )
+
+
+class BundleTooNewError(BundleError, ValueError):
+    """The manifest was written for a later version of this project."""
+
+    def __init__(self, path: Path, version: int, known: int) -> None:
+        super().__init__(
+            f"{path} has manifest version {version} and this Phrasemask reads up to {known}; update Phrasemask"
+        )
+
+
+class UnknownKindError(PhrasemaskError, LookupError):
+    """A family, runtime or format that nothing here provides."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"there is no {kind} '{name}'; choose one of: {', '.join(known)}")
+
+
+class RuntimeUnavailableError(PhrasemaskError, RuntimeError):
+    """A runtime or device that this machine does not have."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name} cannot be used here: {reason}")
+
+
+class GraphLoadError(PhrasemaskError, RuntimeError):
+    """The runtime refuses the graph."""
+
+    def __init__(self, path: Path, runtime: str, reason: str) -> None:
+        super().__init__(f"{runtime} cannot load {path}: {reason}")

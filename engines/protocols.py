@@ -1,0 +1,112 @@
+"""What a runtime and a model family must provide, and the descriptors by which they are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engines.bundle import GraphSpec, ModelBundle
+from engines.types import BoxPrompt, ImageFeatures, Instance, Phrase, PhraseFeatures, SegmentOptions
+
+
+class Session(Protocol):
+    """One loaded graph. Tensors go in and come out by name."""
+
+    @property
+    def runtime(self) -> str:
+        """Name of the runtime, such as `onnxruntime`."""
+
+    @property
+    def device(self) -> str:
+        """Where the graph really runs: `cpu` or `cuda:N`."""
+
+    def run(self, feeds: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Every output by name. Raises `TensorMismatchError` for a tensor that the graph does not declare."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a model can be asked."""
+
+    open_vocabulary: bool
+    """Any noun phrase, or only a fixed vocabulary."""
+    box_to_mask: bool
+    """`mask_box` turns a drawn box into the mask of the thing inside it."""
+    exemplar_boxes: bool
+    """`decode` takes positive and negative boxes that show what to look for."""
+    score_floor: float = 0.0
+    """Instances below this score are never answered, whatever the threshold."""
+
+
+@dataclass(frozen=True)
+class SegmenterInfo:
+    """What was really loaded, for the status line and the log."""
+
+    name: str
+    bundle_id: str
+    family: str
+    precision: str
+    runtime: str
+    device: str
+    capabilities: Capabilities
+
+
+class Segmenter(Protocol):
+    """A promptable model: encode an image once, then decode any number of phrases on its features."""
+
+    @property
+    def info(self) -> SegmenterInfo:
+        """What was loaded."""
+
+    def encode_image(self, rgb: NDArray[np.uint8], image_id: str) -> ImageFeatures:
+        """Features of an upright (H, W, 3) uint8 RGB image."""
+
+    def encode_phrase(self, phrase: Phrase) -> PhraseFeatures:
+        """Features of a phrase; costs nothing of the image."""
+
+    def decode(
+        self,
+        image: ImageFeatures,
+        phrase: PhraseFeatures,
+        boxes: Sequence[BoxPrompt] = (),
+        options: SegmentOptions = SegmentOptions(),
+    ) -> list[Instance]:
+        """Every instance at or above the score threshold, best first."""
+
+    def mask_box(self, image: ImageFeatures, box: BoxPrompt) -> Instance:
+        """The thing inside a box drawn by a person. Raises `BoxError` for a box without area in the image."""
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether something can be used on this machine, and if not, why."""
+
+    usable: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Descriptor of a runtime: one per module in `engines/runtimes/`, named `RUNTIME`."""
+
+    name: str
+    title: str
+    availability: Callable[[], Availability]
+    devices: Callable[[], list[str]]
+    load_graph: Callable[[Path, GraphSpec, str], Session]
+    """Graph file, its spec, device (`auto`, `cpu` or `cuda:N`) → session."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Descriptor of a model family: one per module in `engines/families/`, named `FAMILY`."""
+
+    name: str
+    title: str
+    load: Callable[[ModelBundle, Callable[[str], Session]], Segmenter]
+    """Bundle, and a function that opens the graph of a role → segmenter."""
