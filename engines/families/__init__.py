@@ -1,0 +1,1 @@
+"""Model families, one per module; each defines `FAMILY`."""

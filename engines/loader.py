@@ -1,0 +1,58 @@
+"""Loads a bundle into a segmenter: the only module that knows both families and runtimes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import engines.families
+import engines.runtimes
+from engines.bundle import ModelBundle
+from engines.discovery import choose, discover
+from engines.errors import RuntimeUnavailableError
+from engines.protocols import Family, Runtime, Segmenter, Session
+
+AUTO = "auto"
+
+
+@cache
+def families() -> dict[str, Family]:
+    """Every model family by name."""
+    return discover(engines.families, "FAMILY", Family)
+
+
+@cache
+def runtimes() -> dict[str, Runtime]:
+    """Every runtime by name, usable here or not."""
+    return discover(engines.runtimes, "RUNTIME", Runtime)
+
+
+def choose_runtime(name: str = AUTO) -> Runtime:
+    """The runtime of that name, or for `auto` the first that is usable; raises `RuntimeUnavailableError`."""
+    if name != AUTO:
+        runtime = choose(runtimes(), "runtime", name)
+        availability = runtime.availability()
+        if not availability.usable:
+            raise RuntimeUnavailableError(runtime.title, availability.reason)
+        return runtime
+    for runtime in runtimes().values():
+        if runtime.availability().usable:
+            return runtime
+    reasons = "; ".join(f"{runtime.title}: {runtime.availability().reason}" for runtime in runtimes().values())
+    raise RuntimeUnavailableError("no runtime", reasons)
+
+
+def load_segmenter(bundle: ModelBundle, runtime: str = AUTO, device: str = AUTO) -> Segmenter:
+    """Check the bundle's files and open its graphs. Raises a `BundleError` or `RuntimeUnavailableError`."""
+    family = choose(families(), "model family", bundle.family)
+    chosen = choose_runtime(runtime)
+    bundle.verify()
+    return family.load(bundle, _graph_opener(bundle, chosen, device))
+
+
+def _graph_opener(bundle: ModelBundle, runtime: Runtime, device: str) -> Callable[[str], Session]:
+    def open_graph(role: str) -> Session:
+        graph = choose(bundle.graphs, "graph", role)
+        return runtime.load_graph(bundle.file(graph.file), graph, device)
+
+    return open_graph

@@ -1,0 +1,1 @@
+"""Runtimes, one per module; each defines `RUNTIME`."""

@@ -1,0 +1,123 @@
+"""ONNX Runtime: runs a graph on the CPU, or with CUDA where the driver and the libraries are there."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from engines.bundle import GraphSpec
+from engines.cuda_driver import n_cuda_devices
+from engines.errors import GraphLoadError, RuntimeUnavailableError, TensorMismatchError
+from engines.protocols import Availability, Runtime
+
+_NAME = "onnxruntime"
+_ERRORS_ONLY = 3
+_log = logging.getLogger(__name__)
+
+
+class OnnxRuntimeSession:
+    """One graph in ONNX Runtime."""
+
+    runtime = _NAME
+
+    def __init__(self, session: Any, spec: GraphSpec, device: str) -> None:
+        self.device = device
+        self._session = session
+        self._spec = spec
+        self._outputs = [output.name for output in spec.outputs]
+
+    def run(self, feeds: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Every declared output by name, on the host."""
+        self._spec.check_inputs(feeds)
+        return dict(zip(self._outputs, self._session.run(self._outputs, dict(feeds)), strict=True))
+
+
+def _availability() -> Availability:
+    if importlib.util.find_spec("onnxruntime") is None:
+        return Availability(False, "the package onnxruntime-gpu is not installed")
+    return Availability(True)
+
+
+def _devices() -> list[str]:
+    return ["cpu", *(f"cuda:{index}" for index in range(n_cuda_devices()))]
+
+
+def _load_graph(path: Path, spec: GraphSpec, device: str) -> OnnxRuntimeSession:
+    """Open a graph on `auto`, `cpu` or `cuda:N`. An explicit device that cannot be had raises; `auto` falls back."""
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(_ERRORS_ONLY)
+    wanted = _resolve(device)
+    try:
+        session = onnxruntime.InferenceSession(str(path), _session_options(), providers=_providers(wanted))
+    except Exception as error:  # noqa: BLE001 - the library raises its own classes, none of them public
+        raise GraphLoadError(path, "ONNX Runtime", _first_line(error)) from None
+    _check_declared(path, session, spec)
+    return OnnxRuntimeSession(session, spec, _loaded_device(session, wanted, device))
+
+
+def _resolve(device: str) -> str:
+    devices = _devices()
+    if device == "auto":
+        return devices[-1] if len(devices) == 1 else "cuda:0"
+    if device not in devices:
+        raise RuntimeUnavailableError(
+            f"device '{device}'", f"ONNX Runtime finds only {', '.join(devices)}; choose one of these or 'auto'"
+        )
+    return device
+
+
+def _providers(device: str) -> list[Any]:
+    if device == "cpu":
+        return ["CPUExecutionProvider"]
+    import onnxruntime
+
+    onnxruntime.preload_dlls()
+    cuda = ("CUDAExecutionProvider", {"device_id": int(device.partition(":")[2])})
+    return [cuda, "CPUExecutionProvider"]
+
+
+def _session_options() -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _ERRORS_ONLY
+    return options
+
+
+def _check_declared(path: Path, session: Any, spec: GraphSpec) -> None:
+    """The graph must have every tensor that the manifest promises."""
+    for wanted, nodes in ((spec.inputs, session.get_inputs()), (spec.outputs, session.get_outputs())):
+        names = [node.name for node in nodes]
+        for tensor in wanted:
+            if tensor.name not in names:
+                raise TensorMismatchError(path.name, tensor.name, "absent", f"one of: {', '.join(names)}")
+
+
+def _loaded_device(session: Any, wanted: str, asked: str) -> str:
+    """The device that the session really uses: the library falls back to the CPU without a word."""
+    if wanted == "cpu" or session.get_providers()[0] == "CUDAExecutionProvider":
+        return wanted
+    reason = 'its CUDA libraries did not load; install them with pip install "phrasemask[cuda]"'
+    if asked != "auto":
+        raise RuntimeUnavailableError(f"device '{asked}'", reason)
+    _log.warning("a GPU is there, but ONNX Runtime runs on the CPU: %s", reason)
+    return "cpu"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+RUNTIME = Runtime(
+    name=_NAME,
+    title="ONNX Runtime",
+    availability=_availability,
+    devices=_devices,
+    load_graph=_load_graph,
+)
