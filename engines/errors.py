@@ -56,7 +56,7 @@ class ImageTooLargeError(ImageError):
         )
 
 
-class MissingImageLibraryError(ImageError, ImportError):
+class MissingImageLibraryError(ImageError, ImportError):  # type: ignore[misc]  # its own path is a str
     """The format needs an optional package."""
 
     def __init__(self, path: str | Path, format_name: str, package: str, extra: str) -> None:
