@@ -13,6 +13,7 @@
     ├── FolderMismatchError(ValueError)               a folder with none of the project's labelled images
     ├── UnknownImageError(LookupError)                an image that the project does not hold
     ├── UnknownAnnotationError(LookupError)           an annotation that the image does not hold
+    ├── AnnotationError(ValueError)                   an annotation that cannot be stored as given
     ├── UnknownCategoryError(LookupError)             a category that the project does not hold
     ├── CategoryNameError(ValueError)                 an empty or taken category name
     ├── PortInUseError(OSError)                       the page's address is taken
@@ -56,10 +57,12 @@ class ProjectDamagedError(ProjectError, ValueError):
 
 
 class ProjectReadOnlyError(ProjectError, PermissionError):
-    """The project's folder or file takes no writing."""
+    """The project's folder or file takes no writing; `reason` is the system's, such as: Read-only file system."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"{path} cannot be written; change its permissions or choose another folder with --project")
+    def __init__(self, path: Path, reason: str = "no permission") -> None:
+        super().__init__(
+            f"{path} cannot be written ({reason}); change its permissions or choose another folder with --project"
+        )
 
 
 class ProjectBusyError(ProjectError, TimeoutError):
@@ -119,6 +122,10 @@ class UnknownAnnotationError(PhrasemaskError, LookupError):
 
     def __init__(self, annotation_id: int) -> None:
         super().__init__(f"there is no annotation {annotation_id} on this image any more; look at the image again")
+
+
+class AnnotationError(PhrasemaskError, ValueError):
+    """The annotation breaks a rule of the project; the message says which."""
 
 
 class UnknownCategoryError(PhrasemaskError, LookupError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,6 +32,16 @@ class ImageState(StrEnum):
     DONE = "done"
 
 
+class ImageOrder(StrEnum):
+    """How a list of images is sorted; numbers in names count as numbers, so img2 comes before img10."""
+
+    PATH = "path"
+    NAME = "name"
+    """By file name, whatever the sub-folder."""
+    MODIFIED = "modified"
+    """Oldest first."""
+
+
 @dataclass(frozen=True)
 class FoundImage:
     """A picture file as found in the folder; `path` is relative to it, with forward slashes."""
@@ -41,7 +53,10 @@ class FoundImage:
 
 @dataclass(frozen=True)
 class ImageRecord:
-    """An image of the project. `sha256`, `height` and `width` are None until it has been opened once."""
+    """An image of the project. `sha256`, `height` and `width` are None until it has been read once.
+
+    `size_bytes` and `mtime_ns` are the file's when it was last read, or when it was found if it never was.
+    """
 
     image_id: int
     path: str
@@ -60,6 +75,8 @@ class ImageRecord:
     n_pending: int
     n_accepted: int
     n_rejected: int
+    changed: bool = False
+    """The file's content is not the one that a person last worked on; cleared by the next decision."""
 
     @property
     def n_annotations(self) -> int:
@@ -157,6 +174,8 @@ class SyncReport:
     """Images of the project that are not in the folder now."""
     n_returned: int
     """Images that had been missing and are back; counted in `n_known` too."""
+    refused_paths: tuple[str, ...] = ()
+    """Files left out because their name is not valid text; they have to be renamed."""
 
 
 @dataclass(frozen=True)
@@ -176,3 +195,19 @@ def xyxy_tuple(instance: Instance) -> Xyxy:
     """The instance's box as plain floats."""
     x1, y1, x2, y2 = (float(value) for value in instance.xyxy)
     return x1, y1, x2, y2
+
+
+def phrase_key(text: str) -> str:
+    """What two spellings of one phrase have in common: white space folded, case and Unicode form ignored."""
+    return unicodedata.normalize("NFC", " ".join(text.split())).casefold()
+
+
+def natural_key(text: str) -> str:
+    """A string that sorts as people sort: case is ignored and digits count as a number of any length."""
+    return re.sub(r"[0-9]+", _sortable_number, unicodedata.normalize("NFC", text).casefold())
+
+
+def _sortable_number(digits: re.Match[str]) -> str:
+    """The number after its own length, so that a longer one sorts later."""
+    number = digits[0].lstrip("0")
+    return f"0{len(number):03}{number}"
