@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pycocotools import mask as coco_mask
+
+from engines.errors import MaskError
+from engines.run_lengths import checked_runs, compress
+from engines.suppression import keep_best
+
+_MAX_PIXELS = 2**32 - 1
+"""COCO's runs are 32-bit numbers."""
+
+_AREA_BATCH = 255
+"""pycocotools 2.0.11 with NumPy 2 raises OverflowError for the area of more masks at once."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +35,16 @@ class Mask:
         rle = coco_mask.encode(np.asfortranarray(pixels != 0, dtype=np.uint8))
         return cls(int(pixels.shape[0]), int(pixels.shape[1]), rle["counts"].decode("ascii"))
 
+    @classmethod
+    def from_rle(cls, rle: Mapping[str, Any]) -> Mask:
+        """The mask of a foreign COCO RLE: `size` [height, width], `counts` compressed (str, bytes) or a list of runs.
+
+        Raises `MaskError` if the size is not two whole numbers above zero, or the runs do not add up to it.
+        """
+        height, width = _checked_size(rle.get("size"))
+        runs = checked_runs(rle.get("counts"), height, width)
+        return cls(height, width, compress(runs, height, width))
+
     @property
     def rle(self) -> dict[str, Any]:
         """The form that pycocotools takes: size [height, width] and counts as bytes."""
@@ -31,7 +52,8 @@ class Mask:
 
     def decode(self) -> NDArray[np.bool_]:
         """(H, W) bool."""
-        return coco_mask.decode(self.rle).astype(bool)
+        pixels: NDArray[np.uint8] = coco_mask.decode(self.rle)
+        return pixels.view(np.bool_)
 
     @property
     def area(self) -> int:
@@ -49,3 +71,74 @@ class Mask:
         """Tight box in pixels, float32 [4]: x1 y1 x2 y2, x2 and y2 exclusive."""
         x, y, w, h = self.xywh
         return np.array([x, y, x + w, y + h], dtype=np.float32)
+
+
+def areas(masks: Sequence[Mask]) -> NDArray[np.int64]:
+    """Number of pixels of each mask, int64 [n]."""
+    rles = [mask.rle for mask in masks]
+    parts = [coco_mask.area(rles[i : i + _AREA_BATCH]) for i in range(0, len(rles), _AREA_BATCH)]
+    return np.concatenate([np.zeros(0), *parts]).astype(np.int64)
+
+
+def tight_xywh(masks: Sequence[Mask]) -> NDArray[np.float64]:
+    """Tight box of each mask in pixels, float64 [n, 4]: left, top, width, height; all zero for an empty mask."""
+    return np.asarray(coco_mask.toBbox([mask.rle for mask in masks]), dtype=np.float64).reshape(-1, 4)
+
+
+def iou_matrix(a: Sequence[Mask], b: Sequence[Mask]) -> NDArray[np.float64]:
+    """Intersection over union of each mask of `a` with each of `b`, float64 [n, m]; 0 where both are empty.
+
+    Raises `MaskError` if the masks are not all of one size.
+    """
+    return _overlaps(a, b, of_a_alone=False)
+
+
+def containment_matrix(a: Sequence[Mask], b: Sequence[Mask]) -> NDArray[np.float64]:
+    """The share of each mask of `a` that lies inside each of `b`, float64 [n, m]; 0 for an empty mask of `a`.
+
+    Raises `MaskError` if the masks are not all of one size.
+    """
+    return _overlaps(a, b, of_a_alone=True)
+
+
+def union(masks: Sequence[Mask]) -> Mask:
+    """The pixels that are in any of the masks. Raises `MaskError` for no mask at all, or for different sizes."""
+    if not masks:
+        raise MaskError("there is no mask to merge; choose at least one")
+    _check_one_size(masks)
+    merged = coco_mask.merge([mask.rle for mask in masks])
+    return Mask(masks[0].height, masks[0].width, merged["counts"].decode("ascii"))
+
+
+def suppress(masks: Sequence[Mask], iou: float | None = None, containment: float | None = None) -> list[int]:
+    """Indices, ascending, of the masks that stay when each better one (they come best first) drops those like it.
+
+    A mask goes if its IoU with a kept better one is above `iou`, or if more than the share `containment` of it lies
+    inside a kept better one; None switches a rule off.
+    """
+    if not masks or (iou is None and containment is None):
+        return list(range(len(masks)))
+    overlap = iou_matrix(masks, masks)
+    return keep_best(overlap, areas(masks).astype(np.float64), iou, containment)
+
+
+def _overlaps(a: Sequence[Mask], b: Sequence[Mask], of_a_alone: bool) -> NDArray[np.float64]:
+    _check_one_size([*a, *b])
+    if not a or not b:
+        return np.zeros((len(a), len(b)))
+    crowd = [int(of_a_alone)] * len(b)  # against a "crowd", COCO divides by the area of the first mask alone
+    return np.asarray(coco_mask.iou([mask.rle for mask in a], [mask.rle for mask in b], crowd), dtype=np.float64)
+
+
+def _check_one_size(masks: Sequence[Mask]) -> None:
+    sizes = sorted({(mask.width, mask.height) for mask in masks})
+    if len(sizes) > 1:
+        named = " and ".join(f"{width}×{height}" for width, height in sizes[:2])
+        raise MaskError(f"masks of different sizes ({named}) cannot be compared; use masks of one image")
+
+
+def _checked_size(size: Any) -> tuple[int, int]:
+    whole = isinstance(size, Sequence) and len(size) == 2 and all(type(side) is int and side > 0 for side in size)
+    if not whole or size[0] * size[1] > _MAX_PIXELS:
+        raise MaskError(f"the mask's size is {size!r:.60}, wanted [height, width] in pixels; write the mask again")
+    return int(size[0]), int(size[1])

@@ -1,0 +1,86 @@
+"""Run lengths of COCO masks as arrays: column-major runs that begin with background, and their compressed text.
+
+In the compressed text a run is written as its difference to the run two before it (from the fourth run on), cut into
+groups of five bits, lowest first; bit 5 says that another group follows, bit 4 of the last group is the sign, and each
+group is one character from "0" (48) on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pycocotools import mask as coco_mask
+
+from engines.errors import MaskError
+
+_MAX_GROUPS = 7
+"""Characters of the longest number that COCO writes: 32 bits and a sign."""
+
+
+def compress(runs: NDArray[np.int64], height: int, width: int) -> str:
+    """The compressed text of runs that add up to `height` × `width`."""
+    rle = coco_mask.frPyObjects({"size": [height, width], "counts": runs.astype(np.uint32)}, height, width)
+    return str(rle["counts"], "ascii")
+
+
+def expand(counts: str) -> NDArray[np.int64]:
+    """The runs, int64 [n], of compressed text; raises `MaskError` for text that no COCO encoder writes."""
+    codes = np.frombuffer(counts.encode("utf-8"), dtype=np.uint8).astype(np.int64) - 48
+    if codes.size == 0 or codes.min() < 0 or codes.max() > 63:
+        raise MaskError("the mask's counts are not COCO's compressed text; write the mask again with pycocotools")
+    last = np.flatnonzero(codes < 32)
+    starts = np.concatenate(([0], last[:-1] + 1))
+    n_groups = last - starts + 1 if last.size else np.zeros(1, np.int64)
+    if last.size == 0 or last[-1] != codes.size - 1 or n_groups.max() > _MAX_GROUPS:
+        raise MaskError("the mask's counts are cut off or damaged; write the mask again with pycocotools")
+    shifts = 5 * (np.arange(codes.size) - np.repeat(starts, n_groups))
+    values = np.add.reduceat((codes & 31) << shifts, starts)
+    values -= np.where(codes[last] & 16, np.int64(1) << (5 * n_groups), 0)
+    return _undo_differences(values)
+
+
+def runs_between(toggles: NDArray[np.int64], n_pixels: int) -> NDArray[np.int64]:
+    """The runs of a mask that changes at each of the sorted pixel positions; two changes at one position cancel."""
+    first = np.flatnonzero(np.concatenate(([True], toggles[1:] != toggles[:-1]))[: toggles.size])
+    n_changes = np.diff(np.append(first, toggles.size))
+    positions = toggles[first]
+    real = positions[(n_changes % 2 == 1) & (positions < n_pixels)]
+    return np.diff(np.concatenate(([0], real, [n_pixels])))
+
+
+def checked_runs(counts: str | bytes | Any, height: int, width: int) -> NDArray[np.int64]:
+    """The runs of foreign counts, compressed or a list of integers, without empty ones in the middle.
+
+    Raises `MaskError` when they are not runs or do not add up to `height` × `width`.
+    """
+    runs = expand(_text(counts)) if isinstance(counts, str | bytes) else _integers(counts)
+    n_pixels = height * width
+    if runs.min() < 0 or runs.max() > n_pixels or runs.sum() != n_pixels:
+        total = sum(runs.tolist())
+        raise MaskError(
+            f"the mask's runs add up to {total} pixels, but {width}×{height} has {n_pixels}; "
+            "the size or the counts are damaged"
+        )
+    return runs_between(np.cumsum(runs)[:-1], n_pixels)
+
+
+def _undo_differences(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    values[1::2] = np.cumsum(values[1::2])
+    values[2::2] = np.cumsum(values[2::2])
+    return values
+
+
+def _text(counts: str | bytes) -> str:
+    return counts if isinstance(counts, str) else counts.decode("ascii", "replace")
+
+
+def _integers(counts: Any) -> NDArray[np.int64]:
+    try:
+        runs = np.asarray(counts)
+    except ValueError:
+        runs = np.zeros((0, 0))
+    if runs.ndim != 1 or runs.size == 0 or runs.dtype.kind not in "iu":
+        raise MaskError("the mask's counts are neither COCO's compressed text nor a list of whole numbers")
+    return runs.astype(np.int64)
