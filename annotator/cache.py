@@ -1,0 +1,55 @@
+"""A cache bounded in bytes that forgets what was used least recently."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from threading import RLock
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class FeatureCache(Generic[Key, Value]):
+    """Values by key, at most `limit_bytes` in all; safe to use from several threads.
+
+    The newest value is kept even when it alone is larger than the limit: it is the one in use.
+    """
+
+    def __init__(self, limit_bytes: int, size_bytes: Callable[[Value], int]) -> None:
+        self._limit_bytes = limit_bytes
+        self._size_bytes = size_bytes
+        self._entries: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
+        self._lock = RLock()
+        self.nbytes = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._entries
+
+    def get(self, key: Key) -> Value | None:
+        """The value, now the most recently used; None when it is not there."""
+        with self._lock:
+            if key not in self._entries:
+                return None
+            self._entries.move_to_end(key)
+            return self._entries[key][0]
+
+    def put(self, key: Key, value: Value) -> None:
+        """Keep a value, forgetting older ones as needed."""
+        with self._lock:
+            self.discard(key)
+            size = self._size_bytes(value)
+            self._entries[key] = (value, size)
+            self.nbytes += size
+            while self.nbytes > self._limit_bytes and len(self._entries) > 1:
+                self.discard(next(iter(self._entries)))
+
+    def discard(self, key: Key) -> None:
+        """Forget a value; nothing happens when it is not there."""
+        with self._lock:
+            if key in self._entries:
+                self.nbytes -= self._entries.pop(key)[1]

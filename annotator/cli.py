@@ -1,0 +1,270 @@
+"""The commands. Messages go to standard error, results to standard output.
+
+Exit codes: 0 done; 1 done, but some images failed; 2 wrong usage or nothing done.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from annotator.errors import CommandError
+from annotator.exporting import DECISIONS, export_project, exporters
+from annotator.exporters.protocol import SEGMENTATIONS, ExportOptions
+from annotator.models import DEFAULT_MODEL, list_models, list_runtimes, model_loader
+from annotator.phrase_list import parse_phrases
+from annotator.predictor import Predictor
+from annotator.prelabel import Prelabeller, PrelabelOptions, PrelabelSummary
+from annotator.store import ProjectStore
+from annotator.workspace import Workspace
+from engines.errors import PhrasemaskError
+from engines.loader import AUTO, runtimes
+
+DONE, SOME_FAILED, NOTHING_DONE = 0, 1, 2
+DEFAULT_FOLDER = Path(__file__).parents[1] / "samples"
+LOOPBACK = "127.0.0.1"
+DEFAULT_PORT = 7860
+
+app = typer.Typer(
+    help="Label images with instance masks by phrase.",
+    no_args_is_help=False,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+ModelOption = Annotated[
+    str, typer.Option("--model", metavar="NAME|DIR", help="An installed model by name, or a model folder.")
+]
+RuntimeOption = Annotated[str, typer.Option("--runtime", metavar="|".join([AUTO, *runtimes()]), help="What runs it.")]
+DeviceOption = Annotated[str, typer.Option("--device", metavar="auto|cpu|cuda:N", help="Where it runs.")]
+ProjectOption = Annotated[Path, typer.Option("--project", metavar="DIR", help="The project folder.")]
+ScoreOption = Annotated[float, typer.Option(min=0, max=1, help="Suggestions below this score are left out.")]
+
+
+@app.command(epilog="Example: python app.py serve ~/photos --project ~/labels/photos")
+def serve(
+    folder: Annotated[Path | None, typer.Argument(metavar="FOLDER", help="Images to label; else samples/.")] = None,
+    project: Annotated[
+        Path | None, typer.Option("--project", metavar="DIR", help="Project folder; else one in your user data.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on; any but loopback needs --auth.")] = LOOPBACK,
+    port: Annotated[int, typer.Option(min=1, max=65535)] = DEFAULT_PORT,
+    auth: Annotated[str | None, typer.Option(metavar="USER:PASS", help="Ask for this name and password.")] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser window.")] = True,
+    model: ModelOption = DEFAULT_MODEL,
+    runtime: RuntimeOption = AUTO,
+    device: DeviceOption = AUTO,
+) -> None:
+    """Open the page over a folder of images."""
+    credentials = _credentials(auth, host)
+    folder = folder if folder is not None or project is not None else DEFAULT_FOLDER
+    with _workspace(folder, project or _default_project(folder), model, runtime, device) as workspace:
+        from annotator.ui.shell import serve as serve_page
+
+        _say(f"Phrasemask over {workspace.folder.root}: http://{_shown_host(host)}:{port} (stop with Ctrl+C)")
+        serve_page(workspace, host, port, credentials, open_browser=browser and _has_screen())
+
+
+@app.command(epilog='Example: python app.py prelabel photos --phrase "coffee cup=cup" --project labels')
+def prelabel(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Images to pre-label.")],
+    project: ProjectOption,
+    phrase: Annotated[
+        list[str] | None, typer.Option("--phrase", metavar="TEXT[=CATEGORY]", help="What to look for; repeatable.")
+    ] = None,
+    phrases: Annotated[
+        Path | None, typer.Option("--phrases", metavar="FILE", help="A file with one TEXT[=CATEGORY] a line.")
+    ] = None,
+    score_threshold: ScoreOption = 0.5,
+    accept_above: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Store suggestions at or above this score as accepted.")
+    ] = None,
+    redo: Annotated[bool, typer.Option("--redo", help="Run again; only open suggestions are replaced.")] = False,
+    export_dir: Annotated[
+        Path | None, typer.Option("--export", metavar="DIR", help="Export accepted and open suggestions here after.")
+    ] = None,
+    model: ModelOption = DEFAULT_MODEL,
+    runtime: RuntimeOption = AUTO,
+    device: DeviceOption = AUTO,
+) -> None:
+    """Suggest instances for phrases on every image of a folder; run it again to go on where it stopped."""
+    wanted = parse_phrases(phrase or [], phrases)
+    with _workspace(folder, project, model, runtime, device) as workspace:
+        kept = [workspace.keep_phrase(text, category) for text, category in wanted]
+        run = Prelabeller(workspace, kept, PrelabelOptions(score_threshold, accept_above, redo))
+        _run_with_progress(run)
+        if export_dir is not None:
+            _print_export(workspace.store, export_dir, "all", "coco", ExportOptions())
+    raise typer.Exit(_report_run(run.summary))
+
+
+@app.command(epilog="Example: python app.py export --project labels --out dataset --segmentation both")
+def export(
+    project: ProjectOption,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the dataset is written.")],
+    format_name: Annotated[str, typer.Option("--format", metavar="|".join(exporters()))] = "coco",
+    segmentation: Annotated[str, typer.Option(metavar="|".join(SEGMENTATIONS), help="How masks are written.")] = "rle",
+    decision: Annotated[
+        str, typer.Option(metavar="|".join(DECISIONS), help="Which annotations; rejected ones never.")
+    ] = "accepted",
+    min_score: Annotated[float, typer.Option(min=0, max=1, help="Leave out suggestions with a lower score.")] = 0.0,
+    min_area: Annotated[int, typer.Option(min=1, help="Leave out masks with fewer pixels.")] = 1,
+) -> None:
+    """Write the project as a dataset, then read it back and check every mask."""
+    options = ExportOptions(segmentation=_one_of(segmentation, SEGMENTATIONS, "--segmentation"), min_area=min_area)
+    with ProjectStore.open(project, create=False) as store:
+        _print_export(store, out, _one_of(decision, DECISIONS, "--decision"), format_name, options, min_score)
+
+
+@app.command(epilog="Example: python app.py status --project labels --json")
+def status(
+    project: ProjectOption,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Count images by state and annotations by decision and category."""
+    from annotator.project_status import describe_project, status_lines
+
+    with ProjectStore.open(project, create=False) as store:
+        described = describe_project(store)
+    print(json.dumps(described, indent=2, ensure_ascii=False) if as_json else "\n".join(status_lines(described)))
+
+
+@app.command(epilog="Example: python app.py models")
+def models() -> None:
+    """List installed models and runtimes, and why one cannot be used."""
+    for row in list_models():
+        print(f"{row.name}: {row.title}")
+        print(f"    family {row.family}, precision {row.precision}, licence {row.licence}, in {row.folder}")
+        if row.problem:
+            print(f"    cannot be used: {row.problem}")
+    for runtime in list_runtimes():
+        where = f"runs on {', '.join(runtime.devices)}" if runtime.usable else f"cannot be used: {runtime.reason}"
+        print(f"runtime {runtime.name} ({runtime.title}): {where}")
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command and end the process. Without a command the page is opened."""
+    _speak_utf8()
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given or (given[0].startswith("-") and given[0] not in ("--help", "-h")):
+        given.insert(0, "serve")
+    try:
+        app(given, prog_name="python app.py")
+    except PhrasemaskError as error:
+        _say(f"error: {error}")
+    except BrokenPipeError:
+        os._exit(DONE)
+    except OSError as error:
+        _say(f"error: {error.strerror or error}: {error.filename or 'a file'}; what was saved before is safe")
+    sys.exit(NOTHING_DONE)
+
+
+@contextmanager
+def _workspace(folder: Path | None, project: Path, model: str, runtime: str, device: str) -> Iterator[Workspace]:
+    workspace = Workspace.open(project, Predictor(model_loader(model, runtime, device)), folder)
+    try:
+        yield workspace
+    finally:
+        workspace.close()
+
+
+def _default_project(folder: Path | None) -> Path:
+    """A project for this folder in the person's own data, since nothing is written among the pictures."""
+    import hashlib
+
+    import platformdirs
+
+    root = (folder or DEFAULT_FOLDER).resolve()
+    key = hashlib.sha256(str(root).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return platformdirs.user_data_path("phrasemask", appauthor=False) / "projects" / f"{root.name or 'root'}-{key}"
+
+
+def _credentials(auth: str | None, host: str) -> tuple[str, str] | None:
+    if auth is None:
+        if not _is_loopback(host):
+            raise CommandError(f"--host {host} can be reached from other machines: give --auth USER:PASS too")
+        return None
+    user, colon, password = auth.partition(":")
+    if not (user and colon and password):
+        raise CommandError("--auth takes a name and a password with a colon between them, such as --auth anna:secret")
+    return user, password
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _shown_host(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _has_screen() -> bool:
+    """Without a screen, opening a browser fails with noise of its own."""
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _run_with_progress(run: Prelabeller) -> None:
+    from tqdm import tqdm
+
+    with tqdm(total=len(run.images), unit="image", delay=1, disable=None) as bar:
+        for _ in run.run():
+            bar.update()
+
+
+def _report_run(summary: PrelabelSummary) -> int:
+    """Say what was done; the exit code."""
+    for text, sentence in summary.understood.items():
+        _say(f"'{text}': {sentence}")
+    for path, reason in summary.failures.items():
+        _say(f"skipped {path}: {reason}")
+    for text, n in summary.n_suggestions.items():
+        print(f"{text}: {n} new")
+    print(
+        f"{summary.n_images} images: {summary.n_done} done, {summary.n_already} done before, "
+        f"{summary.n_reviewed} reviewed and left alone, {len(summary.failures)} skipped"
+    )
+    if summary.failures and not summary.n_done + summary.n_already + summary.n_reviewed:
+        return NOTHING_DONE
+    return SOME_FAILED if summary.failures else DONE
+
+
+def _print_export(
+    store: ProjectStore, out: Path, decision: str, format_name: str, options: ExportOptions, min_score: float = 0.0
+) -> None:
+    report = export_project(store, out, format_name, DECISIONS[decision], options, min_score)
+    for note in report.notes:
+        _say(note)
+    for file in report.files:
+        print(file)
+    print(f"{report.n_annotations} annotations on {report.n_images} images, read back and checked")
+
+
+def _one_of(value: str, choices: Sequence[str] | dict[str, tuple[object, ...]], option: str) -> str:
+    if value not in choices:
+        raise CommandError(f"{option} takes one of: {', '.join(choices)}; got '{value}'")
+    return value
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)
+
+
+def _speak_utf8() -> None:
+    """File names of any language can be printed, whatever the terminal's encoding."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")

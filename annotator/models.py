@@ -1,0 +1,91 @@
+"""Which models and runtimes are installed, what they are, and why one cannot be used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from engines.bundle import SHIPPED_MODELS, find_bundles, locate_bundle, read_bundle
+from engines.errors import BundleError
+from engines.loader import families, load_segmenter, runtimes
+from engines.protocols import Segmenter
+
+DEFAULT_MODEL = "starter"
+MODELS_VARIABLE = "PHRASEMASK_MODELS"
+"""Environment variable that names another folder of models."""
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """One installed model; `problem` says why it cannot be used, and is empty when it can."""
+
+    name: str
+    title: str
+    family: str
+    precision: str
+    licence: str
+    bundle_id: str
+    folder: str
+    problem: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class RuntimeRow:
+    """One runtime, its devices here, and why it cannot be used."""
+
+    name: str
+    title: str
+    usable: bool
+    reason: str
+    devices: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def model_folders() -> list[Path]:
+    """Folders in which models are looked for by name: those that ship, then the person's own."""
+    import platformdirs
+
+    own = os.environ.get(MODELS_VARIABLE) or platformdirs.user_data_path("phrasemask", appauthor=False) / "models"
+    return [SHIPPED_MODELS, Path(own)]
+
+
+def list_models() -> list[ModelRow]:
+    """Every installed model, also one that cannot be used."""
+    return [_model_row(name, folder) for name, folder in find_bundles(model_folders()).items()]
+
+
+def list_runtimes() -> list[RuntimeRow]:
+    """Every runtime that this version knows."""
+    rows = []
+    for runtime in runtimes().values():
+        availability = runtime.availability()
+        devices = tuple(runtime.devices()) if availability.usable else ()
+        rows.append(RuntimeRow(runtime.name, runtime.title, availability.usable, availability.reason, devices))
+    return rows
+
+
+def model_loader(name_or_folder: str, runtime: str, device: str) -> Callable[[], Segmenter]:
+    """A function that loads the model. A name, folder or manifest that is wrong raises a `BundleError` now."""
+    bundle = read_bundle(locate_bundle(name_or_folder, model_folders()))
+    return lambda: load_segmenter(bundle, runtime, device)
+
+
+def _model_row(name: str, folder: Path) -> ModelRow:
+    try:
+        bundle = read_bundle(folder)
+    except BundleError as error:
+        return ModelRow(name, name, "?", "?", "?", "", str(folder), str(error))
+    problem = "" if bundle.family in families() else f"there is no model family '{bundle.family}' in this version"
+    return ModelRow(
+        name, bundle.title, bundle.family, bundle.precision, bundle.licence, bundle.bundle_id, str(folder), problem
+    )

@@ -1,0 +1,161 @@
+"""A model in use: encodes each image once, answers any number of phrases, and always serves the person first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from threading import Condition, Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotator.cache import FeatureCache
+from engines.protocols import Segmenter, SegmenterInfo
+from engines.types import BoxPrompt, ImageFeatures, Instance, Phrase, SegmentOptions, Understanding
+
+FEATURES_LIMIT_BYTES = 2 << 30
+ANSWERS_LIMIT_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the model found for one phrase on one image, best first, and what it understood."""
+
+    phrase: Phrase
+    instances: tuple[Instance, ...]
+    understanding: Understanding
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held by the masks."""
+        return 512 + sum(len(instance.mask.counts) + 512 for instance in self.instances)
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Milliseconds of the last encoding of an image and of the last answer to a phrase; None before the first."""
+
+    encode_ms: float | None = None
+    edit_ms: float | None = None
+
+
+class ModelLock:
+    """One at a time, and whoever works for the person at the page before whatever runs ahead."""
+
+    def __init__(self) -> None:
+        self._condition = Condition()
+        self._taken = False
+        self._n_waiting_first = 0
+
+    @contextmanager
+    def hold(self, *, ahead: bool = False) -> Iterator[None]:
+        """Hold the model; with `ahead`, give way to everybody else who waits."""
+        with self._condition:
+            self._n_waiting_first += not ahead
+            self._condition.wait_for(lambda: not self._taken and not (ahead and self._n_waiting_first))
+            self._n_waiting_first -= not ahead
+            self._taken = True
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._taken = False
+                self._condition.notify_all()
+
+
+_AnswerKey = tuple[str, str, float]
+"""Image, phrase in lower case, score threshold."""
+
+
+class Predictor:
+    """Loads its model on first use. Images are named by their content hash, so a renamed file is not encoded again."""
+
+    def __init__(self, load: Callable[[], Segmenter]) -> None:
+        self._load = load
+        self._segmenter: Segmenter | None = None
+        self._loading = Lock()
+        self._lock = ModelLock()
+        self._features: FeatureCache[str, ImageFeatures] = FeatureCache(FEATURES_LIMIT_BYTES, lambda item: item.nbytes)
+        self._answers: FeatureCache[_AnswerKey, Answer] = FeatureCache(
+            ANSWERS_LIMIT_BYTES, lambda item: item.nbytes
+        )
+        self.timings = Timings()
+
+    @property
+    def segmenter(self) -> Segmenter:
+        """The model, loaded now if it is not yet."""
+        with self._loading:
+            if self._segmenter is None:
+                self._segmenter = self._load()
+            return self._segmenter
+
+    @property
+    def info(self) -> SegmenterInfo:
+        """What is loaded."""
+        return self.segmenter.info
+
+    @property
+    def options(self) -> SegmentOptions:
+        """Ask for everything the model will answer: the threshold is applied where the answer is shown."""
+        return SegmentOptions(score_threshold=self.info.capabilities.score_floor)
+
+    def understand(self, phrase: Phrase) -> Understanding:
+        """What the model makes of a phrase, without an image."""
+        with self._lock.hold():
+            return self.segmenter.encode_phrase(phrase).understanding
+
+    def encode(self, image_id: str, read: Callable[[], NDArray[np.uint8]], *, ahead: bool = False) -> ImageFeatures:
+        """Features of an image; `read` gives its (H, W, 3) RGB and is called only when they are not at hand."""
+        features = self._features.get(image_id)
+        if features is not None:
+            return features
+        rgb = read()
+        with self._lock.hold(ahead=ahead):
+            features = self._features.get(image_id)
+            if features is None:
+                started = time.perf_counter()
+                features = self.segmenter.encode_image(rgb, image_id)
+                self.timings = replace(self.timings, encode_ms=_ms_since(started))
+                self._features.put(image_id, features)
+        return features
+
+    def answer(
+        self,
+        image_id: str,
+        read: Callable[[], NDArray[np.uint8]],
+        phrase: Phrase,
+        score_threshold: float | None = None,
+        *,
+        ahead: bool = False,
+    ) -> Answer:
+        """What the model finds for a phrase at or above a score; without one, everything it will answer."""
+        options = self.options if score_threshold is None else SegmentOptions(score_threshold=score_threshold)
+        key = image_id, phrase.text.casefold(), options.score_threshold
+        known = self._answers.get(key)
+        if known is not None:
+            return known
+        features = self.encode(image_id, read, ahead=ahead)
+        with self._lock.hold(ahead=ahead):
+            started = time.perf_counter()
+            encoded = self.segmenter.encode_phrase(phrase)
+            instances = self.segmenter.decode(features, encoded, (), options)
+            if not ahead:
+                self.timings = replace(self.timings, edit_ms=_ms_since(started))
+        answer = Answer(phrase, tuple(instances), encoded.understanding)
+        self._answers.put(key, answer)
+        return answer
+
+    def mask_box(self, image_id: str, read: Callable[[], NDArray[np.uint8]], box: BoxPrompt) -> Instance:
+        """The thing inside a drawn box; raises `BoxError` for a box without area in the image."""
+        features = self.encode(image_id, read)
+        with self._lock.hold():
+            started = time.perf_counter()
+            instance = self.segmenter.mask_box(features, box)
+            self.timings = replace(self.timings, edit_ms=_ms_since(started))
+        return instance
+
+
+def _ms_since(started: float) -> float:
+    return (time.perf_counter() - started) * 1000

@@ -1,0 +1,64 @@
+"""How a panel of the page is made: a static HTML file, a JavaScript file, and Python functions the script can call."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from annotator.errors import RevisionConflictError
+from engines.errors import PhrasemaskError
+
+if TYPE_CHECKING:
+    import gradio
+
+Request = dict[str, Any]
+Reply = dict[str, Any]
+ServerFunction = Callable[[Request], Reply]
+
+_log = logging.getLogger(__name__)
+
+
+def build_panel(name: str, server_functions: list[ServerFunction]) -> gradio.HTML:
+    """The panel of `panels/<name>.html` and `panels/<name>.js`; its element id is the name."""
+    import gradio
+
+    return gradio.HTML(
+        html_template=_asset(f"panels/{name}.html"),
+        js_on_load=_asset(f"panels/{name}.js"),
+        server_functions=[_answering(function) for function in server_functions],
+        apply_default_css=False,
+        elem_id=name,
+        elem_classes="panel",
+    )
+
+
+def page_asset(name: str) -> str:
+    """The text of a file beside this module."""
+    return _asset(name)
+
+
+def _asset(name: str) -> str:
+    return (files("annotator.ui") / name).read_text(encoding="utf-8")
+
+
+def _answering(function: ServerFunction) -> ServerFunction:
+    """Turn what goes wrong into a sentence for the page: the script shows it where it happened."""
+
+    @functools.wraps(function)
+    def answer(request: Request) -> Reply:
+        try:
+            return function(request)
+        except RevisionConflictError as error:
+            return {"error": str(error), "conflict": True}
+        except PhrasemaskError as error:
+            return {"error": str(error)}
+        except OSError as error:
+            return {"error": f"{error.strerror or error}: {error.filename or 'a file'}; nothing of this step was saved"}
+        except (KeyError, TypeError, ValueError):
+            _log.exception("the page asked %s for something that cannot be", function.__name__)
+            return {"error": "the page and the program do not agree; reload the page"}
+
+    return answer

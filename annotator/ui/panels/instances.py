@@ -1,0 +1,85 @@
+"""The instances on the image: decisions on them, their category, undo and redo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from annotator.records import Action, Decision
+from annotator.ui.panel import Reply, Request, ServerFunction, build_panel
+from annotator.ui.views import image_view
+from annotator.workspace import Workspace
+
+if TYPE_CHECKING:
+    import gradio
+
+_DRAFT = "draft:"
+
+
+def build_instances(workspace: Workspace) -> gradio.HTML:
+    """The panel at the bottom right."""
+    return build_panel("instances", instance_functions(workspace))
+
+
+def instance_functions(workspace: Workspace) -> list[ServerFunction]:
+    """What the panel asks of Python."""
+
+    def decide(request: Request) -> Reply:
+        """Store decisions; instances of a phrase that is still being typed are kept with their phrase first."""
+        image_id, revision = int(request["id"]), int(request["revision"])
+        decisions = {str(key): Decision(value) for key, value in request["decisions"].items()}
+        _answer_draft(workspace, image_id, request.get("draft"))
+        with workspace.store.atomic():
+            ids, revision = _store_draft(workspace, image_id, request.get("draft"), revision)
+            chosen = {ids.get(key, key): decision for key, decision in decisions.items()}
+            stored = {int(key): decision for key, decision in chosen.items() if not str(key).startswith(_DRAFT)}
+            workspace.decide(image_id, stored, revision, str(request["label"]))
+        return image_view(workspace, image_id)
+
+    def finish(request: Request) -> Reply:
+        """Accept what is left at or above the threshold and call the image reviewed."""
+        image_id, revision = int(request["id"]), int(request["revision"])
+        _answer_draft(workspace, image_id, request.get("draft"))
+        with workspace.store.atomic():
+            _, revision = _store_draft(workspace, image_id, request.get("draft"), revision)
+            workspace.finish(image_id, float(request["threshold"]), revision)
+        return image_view(workspace, image_id)
+
+    def relabel(request: Request) -> Reply:
+        """Give an annotation another category."""
+        image_id = int(request["id"])
+        workspace.relabel(image_id, [int(request["annotation_id"])], str(request["category"]), int(request["revision"]))
+        return image_view(workspace, image_id)
+
+    def undo(request: Request) -> Reply:
+        """Take back the last step, wherever it was made."""
+        return _after(workspace.store.undo(), int(request["id"]))
+
+    def redo(request: Request) -> Reply:
+        """Do again the step that was taken back last."""
+        return _after(workspace.store.redo(), int(request["id"]))
+
+    def _after(action: Action | None, shown: int) -> Reply:
+        image_id = action.image_id if action else shown
+        return {**image_view(workspace, image_id), "label": action.label if action else None}
+
+    return [decide, finish, relabel, undo, redo]
+
+
+def _answer_draft(workspace: Workspace, image_id: int, draft: Mapping[str, str] | None) -> None:
+    """Let the model answer before the project is locked for writing."""
+    if draft is not None:
+        workspace.try_phrase(image_id, draft["text"])
+
+
+def _store_draft(
+    workspace: Workspace, image_id: int, draft: Mapping[str, str] | None, revision: int
+) -> tuple[dict[str, str], int]:
+    """Keep the phrase being typed and its suggestions; their ids by draft name, and the image's new revision."""
+    if draft is None:
+        return {}, revision
+    workspace.check_revision(image_id, revision)
+    kept = workspace.keep_phrase(draft["text"], draft["category"])
+    stored = workspace.suggest(image_id, kept)
+    ids = {f"{_DRAFT}{place}": str(annotation_id) for place, annotation_id in stored.items()}
+    return ids, workspace.store.image(image_id).revision

@@ -1,0 +1,2 @@
+const page = window.phrasemask;
+page.dialog(element, "keys");

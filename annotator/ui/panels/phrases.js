@@ -1,0 +1,170 @@
+const page = window.phrasemask;
+page.connect(server, ["try_phrase", "keep_phrase", "forget_phrase"]);
+
+const find = (selector) => element.querySelector(selector);
+const phraseInput = find(".phrase-input");
+const categoryInput = find(".category-input");
+const EXAMPLES = ["person", "cat", "cup"];
+let categoryTyped = false; // by the person; otherwise it follows the phrase
+let asking = false;
+let askAgain = false;
+
+const words = (text) => text.trim().replace(/\s+/g, " ");
+const isKept = (text) => page.state.view?.phrases.some((kept) => kept.text.toLowerCase() === text.toLowerCase());
+
+// ---- masks follow the typing: one question on the way, and the newest words next -------------------
+
+function typed() {
+  if (!categoryTyped) categoryInput.value = words(phraseInput.value);
+  page.update({ category: words(categoryInput.value) });
+  ask();
+}
+
+async function ask() {
+  if (asking) { askAgain = true; return; }
+  asking = true;
+  do {
+    askAgain = false;
+    await askOnce();
+  } while (askAgain);
+  asking = false;
+}
+
+async function askOnce() {
+  const text = words(phraseInput.value);
+  const image = page.state.view?.image;
+  if (!text || !image || image.failure || isKept(text)) {
+    page.update({ draft: null });
+    return;
+  }
+  const reply = await page.call("try_phrase", { id: image.id, text, category: words(categoryInput.value) || text }, "phrases");
+  if (!reply || page.state.view.image.id !== image.id || !words(phraseInput.value)) return;
+  page.update({ draft: reply.draft, timings: reply.draft.timings, message: null });
+}
+
+async function keep() {
+  const text = words(phraseInput.value);
+  if (!text || !page.state.view) return;
+  const request = { id: page.state.view.image.id, text, category: words(categoryInput.value) || text };
+  const view = await page.call("keep_phrase", request, "phrases");
+  if (!view) return;
+  page.show(view, { draft: null, message: null });
+  clear();
+  phraseInput.blur();
+}
+
+function clear() {
+  phraseInput.value = "";
+  categoryInput.value = "";
+  categoryTyped = false;
+  page.update({ draft: null, category: "" });
+}
+
+async function forget(kept) {
+  const view = await page.call("forget_phrase", { id: page.state.view.image.id, phrase_id: kept.id }, "phrases");
+  if (view) page.show(view);
+}
+
+// ---- drawing --------------------------------------------------------------------------------------
+
+function phraseRow(kept) {
+  const category = page.categoryById(kept.category_id);
+  const row = document.createElement("li");
+  row.innerHTML = '<span class="swatch"></span><span class="phrase-text"></span><span class="arrow">→</span><span class="phrase-category"></span><span class="count"></span><button type="button" class="icon-button">×</button>';
+  row.querySelector(".swatch").style.background = window.PhrasemaskCanvas.categoryColor(category?.color_index ?? 0);
+  row.querySelector(".phrase-text").textContent = kept.text;
+  row.querySelector(".phrase-category").textContent = category?.name ?? "";
+  row.querySelector(".count").textContent = kept.n_here;
+  const button = row.querySelector("button");
+  button.title = `Forget '${kept.text}' and its suggestions; what you decided stays`;
+  button.setAttribute("aria-label", button.title);
+  button.addEventListener("click", () => forget(kept));
+  return row;
+}
+
+function understood(state) {
+  const draft = state.draft;
+  const text = words(phraseInput.value);
+  if (text && isKept(text)) return `'${text}' is kept already`;
+  if (!draft) return "";
+  const said = draft.understanding ? `${draft.understanding}` : "";
+  return [said, resultWords(state, draft)].filter(Boolean).join(" — ");
+}
+
+function resultWords(state, draft) {
+  if (draft.outside) return "";
+  const shown = draft.instances.filter((item) => item.score >= state.threshold - 1e-9).length;
+  if (shown) return `${shown} found`;
+  if (draft.n_repeats) return "all of it is on the image already";
+  const best = Math.max(0, ...draft.instances.map((item) => item.score));
+  const floor = best ? ` (best ${best.toFixed(2)})` : "";
+  return `no instance of '${draft.text}' at or above ${state.threshold.toFixed(2)}${floor}`;
+}
+
+function draw(state) {
+  const phrases = state.view?.phrases ?? [];
+  find(".phrase-list").replaceChildren(...phrases.map(phraseRow));
+  find("#category-names").replaceChildren(...(state.view?.categories ?? []).map((category) => new Option(category.name)));
+  drawUnderstood(state);
+  const examples = find(".phrase-examples");
+  examples.hidden = phrases.length > 0 || Boolean(phraseInput.value) || !state.view || Boolean(state.view.image.failure);
+}
+
+function drawUnderstood(state) {
+  const error = state.message?.where === "phrases" ? state.message.text : "";
+  const line = find(".understood");
+  line.classList.toggle("is-error", Boolean(error));
+  line.classList.toggle("is-outside", Boolean(state.draft?.outside));
+  line.replaceChildren(error || understood(state));
+  const best = Math.max(0, ...(state.draft?.instances ?? []).map((item) => item.score));
+  if (!error && best && best < state.threshold) line.append(" ", showBest(best));
+}
+
+function showBest(best) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "link";
+  button.textContent = "show it";
+  button.addEventListener("click", () => page.update({ threshold: Math.floor(best * 100) / 100 }));
+  return button;
+}
+
+function drawExamples() {
+  const line = find(".phrase-examples");
+  line.append("Try: ");
+  for (const example of EXAMPLES) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "chip";
+    button.textContent = example;
+    button.addEventListener("click", () => { phraseInput.value = example; typed(); phraseInput.focus(); });
+    line.append(button);
+  }
+}
+
+phraseInput.addEventListener("input", typed);
+categoryInput.addEventListener("input", () => {
+  categoryTyped = words(categoryInput.value) !== "";
+  page.update({ category: words(categoryInput.value) });
+  if (page.state.draft) page.update({ draft: { ...page.state.draft, category: words(categoryInput.value) || page.state.draft.text } });
+});
+for (const input of [phraseInput, categoryInput]) {
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.isComposing) { event.preventDefault(); keep(); }
+    if (event.key === "Escape") { input.blur(); }
+  });
+}
+find(".keep").addEventListener("click", keep);
+page.onDraftTaken(clear);
+
+// Words that stand in the box when another image opens are asked about there too.
+let askedImage = null;
+page.subscribe((state) => {
+  const id = state.view?.image.id ?? null;
+  if (id !== askedImage) {
+    askedImage = id;
+    if (words(phraseInput.value)) ask();
+  }
+  draw(state);
+});
+drawExamples();

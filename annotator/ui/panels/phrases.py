@@ -1,0 +1,42 @@
+"""The phrases: what is being typed, what is kept, and the category each goes to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from annotator.ui.panel import Reply, Request, ServerFunction, build_panel
+from annotator.ui.views import draft_view, image_view
+from annotator.workspace import Workspace
+
+if TYPE_CHECKING:
+    import gradio
+
+
+def build_phrases(workspace: Workspace) -> gradio.HTML:
+    """The panel at the top right."""
+    return build_panel("phrases", phrase_functions(workspace))
+
+
+def phrase_functions(workspace: Workspace) -> list[ServerFunction]:
+    """What the panel asks of Python."""
+
+    def try_phrase(request: Request) -> Reply:
+        """What the model finds for the words typed so far; nothing is stored."""
+        image_id, category = int(request["id"]), str(request["category"])
+        answer = workspace.try_phrase(image_id, str(request["text"]))
+        places = workspace.fresh_places(image_id, answer, category)
+        return {"draft": draft_view(answer, places, category, workspace)}
+
+    def keep_phrase(request: Request) -> Reply:
+        """Keep a phrase for its category and store its suggestions on this image."""
+        image_id = int(request["id"])
+        kept = workspace.keep_phrase(str(request["text"]), str(request["category"]))
+        workspace.suggest(image_id, kept)
+        return image_view(workspace, image_id)
+
+    def forget_phrase(request: Request) -> Reply:
+        """Drop a kept phrase and the suggestions nobody has decided on."""
+        workspace.store.forget_phrase(int(request["phrase_id"]))
+        return image_view(workspace, int(request["id"]))
+
+    return [try_phrase, keep_phrase, forget_phrase]

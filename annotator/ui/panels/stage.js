@@ -1,0 +1,109 @@
+const page = window.phrasemask;
+page.connect(server, ["open_image", "run_phrases", "draw_box", "watch_image"]);
+
+const WATCH_EVERY_MS = 2500;
+const find = (selector) => element.querySelector(selector);
+const tab = crypto.randomUUID();
+
+const canvas = new window.PhrasemaskCanvas.MaskCanvas(find(".canvas-host"), {
+  onHover: (id) => page.update({ hovered: id }),
+  onToggle: (id) => page.toggle(id),
+  onBox: (xyxy) => drawBox(xyxy),
+});
+window.phrasemask.canvas = canvas;
+
+async function drawBox(xyxy) {
+  page.update({ tool: "select", activity: "finding the thing in the box" });
+  const { id, revision } = page.state.view.image;
+  const category = page.state.category || page.state.view.categories[0]?.name || "object";
+  const view = await page.call("draw_box", { id, revision, xyxy, category });
+  page.update({ activity: "" });
+  if (view) page.show(view, { message: null });
+}
+
+// ---- drawing --------------------------------------------------------------------------------------
+
+let shownPicture = "";
+
+function draw(state) {
+  drawCanvas(state);
+  drawTools(state);
+  drawFoot(state);
+}
+
+function drawCanvas(state) {
+  const image = state.view?.image;
+  find(".stage-failure").hidden = !image?.failure;
+  find(".canvas-host").hidden = Boolean(image?.failure);
+  if (!image) return;
+  find(".stage-failure").textContent = image.failure ? `${image.path}: ${image.failure}` : "";
+  const picture = `${image.id} ${image.url}`;
+  if (image.url && picture !== shownPicture) {
+    shownPicture = picture;
+    canvas.setImage({ id: image.id, url: image.url, width: image.width, height: image.height });
+  }
+  canvas.setThreshold(state.threshold);
+  canvas.setInstances(image.failure ? [] : numbered(state));
+  canvas.setOpacity(state.opacity);
+  canvas.setRejectedVisible(state.showRejected);
+  canvas.setMasksHidden(state.masksHidden);
+  canvas.setTool(state.tool);
+  canvas.highlight(state.hovered);
+}
+
+// The numbers on the picture are those of the list, which counts only what is visible.
+function numbered(state) {
+  const numbers = new Map(page.visibleInstances().map((item) => [item.id, item.number]));
+  return page.instances().map((item) => ({ ...item, number: numbers.get(item.id) ?? 0 }));
+}
+
+function drawTools(state) {
+  for (const button of element.querySelectorAll("[data-tool]")) {
+    button.setAttribute("aria-pressed", String(button.dataset.tool === state.tool));
+  }
+  const undo = find(".undo");
+  const redo = find(".redo");
+  undo.disabled = !state.view?.undo;
+  redo.disabled = !state.view?.redo;
+  undo.title = state.view?.undo ? `Undo: ${state.view.undo} (Z)` : "Nothing to undo (Z)";
+  redo.title = state.view?.redo ? `Redo: ${state.view.redo} (Shift+Z)` : "Nothing to redo (Shift+Z)";
+  find(".opacity").value = state.opacity;
+  find(".show-rejected").checked = state.showRejected;
+  find(".stage-name").textContent = state.view?.image.path ?? "";
+  find(".stage-name").title = state.view?.image.path ?? "";
+}
+
+function drawFoot(state) {
+  const message = state.message;
+  const notes = state.view?.image.notes ?? [];
+  const notice = find(".notice");
+  element.classList.toggle("is-busy", Boolean(state.activity));
+  find(".activity").textContent = state.activity ? `${state.activity}…` : "";
+  notice.textContent = message?.text ?? [...notes, ...(state.elsewhere ? ["also open in another tab, which follows this one"] : [])].join(" · ");
+  notice.classList.toggle("is-error", message?.kind === "error");
+  find(".saved").textContent = state.view ? `saved ${state.view.saved_at}` : "";
+}
+
+// ---- other tabs and runs --------------------------------------------------------------------------
+
+async function watchOthers() {
+  const image = page.state.view?.image;
+  if (!image || document.hidden || page.state.activity) return;
+  const reply = await server.watch_image({ id: image.id, revision: image.revision, tab });
+  if (!reply || reply.error || page.state.view?.image.id !== image.id) return;
+  if (reply.elsewhere !== page.state.elsewhere) page.update({ elsewhere: reply.elsewhere });
+  if (reply.changed && reply.image.revision !== page.state.view.image.revision) page.show(reply);
+}
+
+setInterval(watchOthers, WATCH_EVERY_MS);
+
+for (const button of element.querySelectorAll("[data-tool]")) {
+  button.addEventListener("click", () => page.update({ tool: button.dataset.tool }));
+}
+find(".undo").addEventListener("click", page.undo);
+find(".redo").addEventListener("click", page.redo);
+find(".fit").addEventListener("click", () => canvas.fit());
+find(".finish").addEventListener("click", page.finish);
+find(".opacity").addEventListener("input", (event) => page.update({ opacity: Number(event.target.value) }));
+find(".show-rejected").addEventListener("change", (event) => page.update({ showRejected: event.target.checked }));
+page.subscribe(draw);

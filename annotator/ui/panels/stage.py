@@ -1,0 +1,75 @@
+"""The stage: the picture with its masks, and the tools that act on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from annotator.ahead import RunAhead
+from annotator.records import ImageRecord, ImageState
+from annotator.ui.panel import Reply, Request, ServerFunction, build_panel
+from annotator.ui.presence import Presence
+from annotator.ui.views import image_view
+from annotator.workspace import Workspace
+from engines.errors import ImageError
+
+if TYPE_CHECKING:
+    import gradio
+
+N_AHEAD = 2
+
+
+def build_stage(workspace: Workspace, ahead: RunAhead) -> gradio.HTML:
+    """The panel in the middle."""
+    return build_panel("stage", stage_functions(workspace, ahead, Presence()))
+
+
+def stage_functions(workspace: Workspace, ahead: RunAhead, presence: Presence) -> list[ServerFunction]:
+    """What the panel asks of Python."""
+
+    def open_image(request: Request) -> Reply:
+        """An image and what is on it already; no model is run, so that the picture is there at once."""
+        return image_view(workspace, int(request["id"]))
+
+    def run_phrases(request: Request) -> Reply:
+        """Encode the image and run the kept phrases that are missing on it, then the next images ahead."""
+        image_id = int(request["id"])
+        ahead.ask(lambda: _prepare_next(workspace, image_id))
+        workspace.encode(image_id)
+        workspace.run_kept_phrases(image_id)
+        return image_view(workspace, image_id)
+
+    def draw_box(request: Request) -> Reply:
+        """Add the thing inside a box."""
+        image_id = int(request["id"])
+        x1, y1, x2, y2 = (float(value) for value in request["xyxy"])
+        drawn = workspace.draw(image_id, (x1, y1, x2, y2), str(request["category"]), int(request["revision"]))
+        return {**image_view(workspace, image_id), "drawn": drawn.annotation_id}
+
+    def watch_image(request: Request) -> Reply:
+        """Whether the image changed since this tab showed it, and whether another tab has it open."""
+        image_id, revision = int(request["id"]), int(request["revision"])
+        elsewhere = presence.seen(str(request["tab"]), image_id)
+        if workspace.store.image(image_id).revision == revision:
+            return {"changed": False, "elsewhere": elsewhere}
+        return {"changed": True, "elsewhere": elsewhere, **image_view(workspace, image_id)}
+
+    return [open_image, run_phrases, draw_box, watch_image]
+
+
+def _prepare_next(workspace: Workspace, image_id: int) -> None:
+    """Read, encode and run the phrases on the next images, giving way to the person."""
+    for image in _following(workspace.store.images(), image_id)[:N_AHEAD]:
+        try:
+            workspace.pictures.preview(image)
+            workspace.encode(image.image_id, ahead=True)
+            workspace.run_kept_phrases(image.image_id, ahead=True)
+        except ImageError:
+            continue  # it is recorded with the image, and shown when the person gets there
+
+
+def _following(images: Sequence[ImageRecord], image_id: int) -> list[ImageRecord]:
+    """Images nobody has reviewed, from the one after `image_id` on, around the end."""
+    place = next((index for index, image in enumerate(images) if image.image_id == image_id), -1)
+    around = [*images[place + 1 :], *images[: max(place, 0)]]
+    return [image for image in around if image.state is not ImageState.DONE and not (image.failure or image.missing)]

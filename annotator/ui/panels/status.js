@@ -1,0 +1,42 @@
+const page = window.phrasemask;
+page.connect(server, ["describe_model"]);
+
+const find = (selector) => element.querySelector(selector);
+const THEME = "phrasemask-theme";
+
+function draw(state) {
+  find(".status-folder").textContent = state.folder.split(/[\\/]/).pop() ?? "";
+  find(".status-folder").title = state.folder;
+  const model = state.model;
+  if (model) find(".status-model").textContent = `model: ${model.model} · ${model.runtime} · ${model.device}`;
+  const { encode_ms, edit_ms } = state.timings;
+  find(".status-times").textContent = [encode_ms == null ? "" : `encode ${encode_ms} ms`, edit_ms == null ? "" : `edit ${edit_ms} ms`].filter(Boolean).join(" · ");
+}
+
+async function load() {
+  const model = await page.call("describe_model");
+  if (!model) {
+    find(".status-model").textContent = "the model could not be loaded";
+    return;
+  }
+  page.update({ model, timings: model.timings, threshold: Math.max(page.state.threshold, model.score_floor) });
+}
+
+// Gradio's own switch is the class `dark` on the body.
+function setTheme(dark) {
+  document.body.classList.toggle("dark", dark);
+  page.canvas?.setTheme(dark ? "dark" : "light");
+}
+
+const remembered = localStorage.getItem(THEME);
+if (remembered) setTheme(remembered === "dark");
+find(".theme").addEventListener("click", () => {
+  const dark = !document.body.classList.contains("dark");
+  localStorage.setItem(THEME, dark ? "dark" : "light");
+  setTheme(dark);
+});
+for (const button of element.querySelectorAll("[data-dialog]")) {
+  button.addEventListener("click", () => page.update({ dialog: button.dataset.dialog }));
+}
+page.subscribe(draw);
+load();

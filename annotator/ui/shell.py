@@ -1,0 +1,97 @@
+"""The page: puts the panels together and serves them on this machine alone, unless told otherwise."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from annotator.ahead import RunAhead
+from annotator.errors import PortInUseError
+from annotator.exporting import EXPORTS_FOLDER
+from annotator.ui.canvas import canvas_css, canvas_scripts
+from annotator.ui.panel import page_asset
+from annotator.ui.panels.export import build_export
+from annotator.ui.panels.instances import build_instances
+from annotator.ui.panels.keys import build_keys
+from annotator.ui.panels.models import build_models
+from annotator.ui.panels.phrases import build_phrases
+from annotator.ui.panels.queue import build_queue
+from annotator.ui.panels.stage import build_stage
+from annotator.ui.panels.status import build_status
+from annotator.workspace import Workspace
+
+if TYPE_CHECKING:
+    import gradio
+
+TITLE = "Phrasemask"
+
+
+def build_page(workspace: Workspace, ahead: RunAhead) -> gradio.Blocks:
+    """The page over an open workspace. It holds ids only: a reload shows what is on disk."""
+    import gradio
+
+    with gradio.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as page:
+        build_status(workspace)
+        with gradio.Row(elem_id="workbench"):
+            build_queue(workspace)
+            build_stage(workspace, ahead)
+            with gradio.Column(elem_id="side"):
+                build_phrases(workspace)
+                build_instances(workspace)
+        build_export(workspace)
+        build_models(workspace)
+        build_keys()
+    return page
+
+
+def serve(
+    workspace: Workspace, host: str, port: int, auth: tuple[str, str] | None = None, *, open_browser: bool = False
+) -> None:
+    """Show the page until the program is stopped. Raises `PortInUseError` when the address is taken."""
+    _check_port(host, port)
+    ahead = RunAhead()
+    Thread(target=lambda: workspace.predictor.segmenter, name="load-model", daemon=True).start()
+    try:
+        build_page(workspace, ahead).launch(
+            server_name=host,
+            server_port=port,
+            auth=auth,
+            inbrowser=open_browser,
+            quiet=True,
+            share=False,
+            ssr_mode=False,
+            pwa=False,
+            enable_monitoring=False,
+            run_history=False,
+            footer_links=[],
+            show_error=True,
+            css=canvas_css() + page_asset("page.css"),
+            head=_head(),
+            allowed_paths=_allowed_paths(workspace),
+        )
+    finally:
+        ahead.stop()
+
+
+def _head() -> str:
+    scripts = [canvas_scripts(), page_asset("page.js"), page_asset("keys.js")]
+    return "".join(f"<script>{script}</script>" for script in scripts)
+
+
+def _allowed_paths(workspace: Workspace) -> list[str]:
+    """Only the copies made for the page and the exported files; never the folder of pictures itself."""
+    folders: list[Path] = [workspace.previews.root, workspace.project / EXPORTS_FOLDER]
+    return [str(folder.resolve()) for folder in folders]
+
+
+def _check_port(host: str, port: int) -> None:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        if os.name == "posix":
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            raise PortInUseError(host, port) from None

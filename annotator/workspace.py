@@ -1,0 +1,234 @@
+"""A project open with a model: what the page, the command line and a batch run do to images goes through here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from annotator.errors import FolderMismatchError, ProjectNotFoundError, RevisionConflictError
+from annotator.folder import ImageFolder
+from annotator.pictures import Pictures
+from annotator.predictor import Answer, Predictor
+from annotator.previews import Previews
+from annotator.records import (
+    Action,
+    Annotation,
+    Category,
+    Decision,
+    ImageRecord,
+    KeptPhrase,
+    NewAnnotation,
+    phrase_key,
+    xyxy_tuple,
+)
+from annotator.store import ProjectStore
+from engines.masks import Mask, iou_matrix
+from engines.types import BoxPrompt, Instance, Phrase
+
+REPEAT_IOU = 0.5
+_FOLDER = "folder"
+
+
+class Workspace:
+    """One folder of images, its project, and a model.
+
+    Raises what it is given to raise by name: an `ImageError` for a picture that cannot be read, a `PhraseError` or
+    `BoxError` for a prompt that asks for nothing, a `ProjectError` when the store cannot save.
+    """
+
+    def __init__(self, store: ProjectStore, folder: ImageFolder, predictor: Predictor, project: Path) -> None:
+        self.store = store
+        self.folder = folder
+        self.predictor = predictor
+        self.project = project
+        self.previews = Previews(project)
+        self.pictures = Pictures(store, folder, self.previews)
+
+    @classmethod
+    def open(cls, project: Path, predictor: Predictor, folder: Path | None = None) -> Workspace:
+        """Open a project, made if it is new, over `folder` or the folder it was last opened with."""
+        images = ImageFolder(folder) if folder is not None else None
+        store = ProjectStore.open(project, create=images is not None)
+        try:
+            images = images or ImageFolder(_last_folder(store, project))
+            _check_moved(store, images, project)
+            store.sync_images(images.find())
+            store.set_setting(_FOLDER, str(images.root))
+        except BaseException:
+            store.close()
+            raise
+        return cls(store, images, predictor, project)
+
+    def close(self) -> None:
+        """Release the project file."""
+        self.store.close()
+
+    def rescan(self) -> None:
+        """List the folder again: new images join the queue, vanished ones are marked and keep their annotations."""
+        self.store.sync_images(self.folder.find())
+
+    def check_revision(self, image_id: int, revision: int) -> None:
+        """Raise `RevisionConflictError` if the image has changed since it had this revision."""
+        image = self.store.image(image_id)
+        if image.revision != revision:
+            raise RevisionConflictError(image.path, revision, image.revision)
+
+    def open_image(self, image_id: int) -> ImageRecord:
+        """The image, its file read if it is new or has changed. Raises an `ImageError`, recorded with the image."""
+        return self.pictures.open(self.store.image(image_id))
+
+    def encode(self, image_id: int, *, ahead: bool = False) -> None:
+        """Have the model's features of an image at hand. Raises an `ImageError`, recorded with the image."""
+        image = self.open_image(image_id)
+        self.predictor.encode(str(image.sha256), lambda: self.pictures.rgb(image), ahead=ahead)
+
+    def try_phrase(
+        self, image_id: int, text: str, score_threshold: float | None = None, *, ahead: bool = False
+    ) -> Answer:
+        """What the model finds for a phrase; nothing is stored."""
+        phrase = Phrase(text)
+        image = self.open_image(image_id)
+        return self.predictor.answer(
+            str(image.sha256), lambda: self.pictures.rgb(image), phrase, score_threshold, ahead=ahead
+        )
+
+    def fresh_places(self, image_id: int, answer: Answer, category_name: str) -> list[int]:
+        """Places of the answer's instances that would be new annotations of that category on the image."""
+        named = [item.category_id for item in self.store.categories() if item.name == category_name]
+        kept = KeptPhrase(0, answer.phrase.text, named[0] if named else 0)
+        return self._without_repeats(image_id, kept, answer.instances)
+
+    def keep_phrase(self, text: str, category_name: str) -> KeptPhrase:
+        """Keep a phrase for the project: it will be run on each image that is opened."""
+        with self.store.atomic():
+            category = self.store.ensure_category(category_name)
+            return self.store.keep_phrase(Phrase(text).text, category.category_id)
+
+    def suggest(
+        self,
+        image_id: int,
+        kept: KeptPhrase,
+        score_threshold: float | None = None,
+        accept_above: float | None = None,
+        *,
+        ahead: bool = False,
+    ) -> dict[int, int]:
+        """Store what the model finds for a kept phrase as suggestions, in place of its earlier ones.
+
+        An instance that repeats another annotation of its category (mask IoU ≥ 0.5) is left out. Returns the new
+        annotation ids by the instance's place in the model's answer.
+        """
+        threshold = self.predictor.options.score_threshold if score_threshold is None else score_threshold
+        answer = self.try_phrase(image_id, kept.text, threshold, ahead=ahead)
+        bundle_id = self.predictor.info.bundle_id
+        with self.store.atomic():
+            fresh = self._without_repeats(image_id, kept, answer.instances)
+            new = [_suggestion(answer.instances[place], kept, bundle_id, accept_above) for place in fresh]
+            ids = self.store.replace_suggestions(image_id, kept.text, kept.category_id, bundle_id, threshold, new)
+        return dict(zip(fresh, ids, strict=True))
+
+    def missing_phrases(self, image_id: int) -> list[KeptPhrase]:
+        """Kept phrases that this model has not been run with on this image."""
+        bundle_id = self.predictor.info.bundle_id
+        return [kept for kept in self.store.kept_phrases() if not self.store.has_run(image_id, kept.text, bundle_id)]
+
+    def run_kept_phrases(self, image_id: int, *, ahead: bool = False) -> None:
+        """Suggest for every kept phrase that is missing on an image nobody has reviewed."""
+        if self.store.image(image_id).done:
+            return
+        for kept in self.missing_phrases(image_id):
+            self.suggest(image_id, kept, ahead=ahead)
+
+    def decide(
+        self,
+        image_id: int,
+        decisions: Mapping[int, Decision],
+        revision: int | None,
+        label: str,
+        *,
+        done: bool | None = None,
+    ) -> Action:
+        """Record a person's decisions by annotation id, and whether the image is reviewed, as one undoable step."""
+        return self.store.decide(image_id, decisions, revision, label, done=done)
+
+    def finish(self, image_id: int, score_threshold: float, revision: int | None) -> Action:
+        """Accept every suggestion at or above the threshold and call the image reviewed."""
+        pending = self.store.annotations(image_id, [Decision.PENDING])
+        accepted = {
+            item.annotation_id: Decision.ACCEPTED for item in pending if (item.score or 0.0) >= score_threshold
+        }
+        label = f"accept {len(accepted)} and finish" if accepted else "finish"
+        return self.decide(image_id, accepted, revision, label, done=True)
+
+    def draw(
+        self, image_id: int, xyxy: tuple[float, float, float, float], category_name: str, revision: int | None
+    ) -> Annotation:
+        """Add the thing inside a box drawn by a person, accepted. Raises `BoxError` for an empty box."""
+        image = self.open_image(image_id)
+        box = BoxPrompt(xyxy).clipped(int(image.height or 0), int(image.width or 0))
+        instance = self.predictor.mask_box(str(image.sha256), lambda: self.pictures.rgb(image), box)
+        with self.store.atomic():
+            category = self.store.ensure_category(category_name)
+            new = NewAnnotation(
+                category.category_id, None, instance.mask, xyxy_tuple(instance), None, None, Decision.ACCEPTED
+            )
+            _, annotation_id = self.store.draw(image_id, new, revision, f"draw {category.name}")
+        return self.store.annotation(annotation_id)
+
+    def relabel(self, image_id: int, annotation_ids: Sequence[int], category_name: str, revision: int | None) -> Action:
+        """Give annotations another category, made if it is new, as one undoable step."""
+        with self.store.atomic():
+            category = self.store.ensure_category(category_name)
+            changes = dict.fromkeys(annotation_ids, category.category_id)
+            return self.store.relabel(image_id, changes, revision, f"change to {category.name}")
+
+    def categories(self) -> dict[int, Category]:
+        """Categories by id."""
+        return {category.category_id: category for category in self.store.categories()}
+
+    def _without_repeats(self, image_id: int, kept: KeptPhrase, instances: Sequence[Instance]) -> list[int]:
+        """Places of the instances that no other annotation of the category already covers."""
+        if not instances:
+            return []
+        others = [item.mask for item in self.store.annotations(image_id) if _counts_as_repeat(item, kept)]
+        same_size = [mask for mask in others if _size(mask) == _size(instances[0].mask)]
+        if not same_size:
+            return list(range(len(instances)))
+        overlap = iou_matrix([instance.mask for instance in instances], same_size).max(axis=1)
+        return [place for place, iou in enumerate(overlap) if iou < REPEAT_IOU]
+
+
+def _counts_as_repeat(item: Annotation, kept: KeptPhrase) -> bool:
+    """The phrase's own open suggestions are about to be replaced; a rejected one must not come back."""
+    if item.category_id != kept.category_id:
+        return False
+    own = phrase_key(item.phrase or "") == phrase_key(kept.text)
+    return not (own and item.decision is Decision.PENDING)
+
+
+def _suggestion(
+    instance: Instance, kept: KeptPhrase, bundle_id: str, accept_above: float | None
+) -> NewAnnotation:
+    sure = accept_above is not None and instance.score >= accept_above
+    decision = Decision.ACCEPTED if sure else Decision.PENDING
+    return NewAnnotation.from_instance(instance, kept.category_id, kept.text, bundle_id, decision)
+
+
+def _size(mask: Mask) -> tuple[int, int]:
+    return mask.height, mask.width
+
+
+def _last_folder(store: ProjectStore, project: Path) -> Path:
+    folder = store.setting(_FOLDER)
+    if folder is None:
+        raise ProjectNotFoundError(project)
+    return Path(folder)
+
+
+def _check_moved(store: ProjectStore, images: ImageFolder, project: Path) -> None:
+    """A project follows its images to a new place, but is not laid over a folder that has none of them."""
+    if store.setting(_FOLDER) in (None, str(images.root)):
+        return
+    labelled = store.labelled_paths()
+    if labelled and not any(images.path(path).exists() for path in labelled):
+        raise FolderMismatchError(images.root, project)

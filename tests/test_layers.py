@@ -1,0 +1,111 @@
+"""The direction of imports, held over the syntax tree: a module imports only what stands below it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# From top to bottom. A module belongs to the first row whose name it is or lies under.
+ROWS = [
+    ["app"],
+    ["annotator.cli"],
+    ["annotator.ui.shell"],
+    ["annotator.ui.panels"],
+    ["annotator.ui.views", "annotator.ui.presence"],
+    ["annotator.ui.panel"],
+    ["annotator.prelabel", "annotator.project_status", "annotator.ahead", "annotator.phrase_list"],
+    ["annotator.workspace"],
+    ["annotator.exporting", "annotator.pictures", "annotator.predictor"],
+    ["annotator.store", "annotator.cache", "annotator.ui.canvas", "annotator.folder", "annotator.previews"],
+    ["annotator.exporters", "annotator.importers"],
+    ["annotator.models"],
+    ["annotator.migrations"],
+    ["annotator.records"],
+    ["annotator.errors"],
+    ["engines.loader", "engines.compare"],
+    ["engines.families", "engines.runtimes"],
+    ["engines.cuda_driver"],
+    ["engines.protocols", "engines.discovery"],
+    ["engines.bundle"],
+    ["engines.types"],
+    ["engines.suppression"],
+    ["engines.masks", "engines.boxes", "engines.images"],
+    ["engines.contours", "engines.upsampling"],
+    ["engines.run_lengths", "engines.image_formats"],
+    ["engines.errors"],
+]
+# Packages whose modules build on each other; in all others no module imports its neighbour.
+ONE_ROOM = ["annotator.store", "engines.families._starter", "engines.image_formats", "annotator.exporters.coco"]
+PACKAGES = ["annotator", "engines", "annotator.ui", "annotator.ui.panels", "engines.families", "engines.runtimes"]
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def sources() -> list[Path]:
+    return [ROOT / "app.py", *sorted((ROOT / "annotator").rglob("*.py")), *sorted((ROOT / "engines").rglob("*.py"))]
+
+
+def lies_under(module: str, entry: str) -> bool:
+    return module == entry or module.startswith(f"{entry}.")
+
+
+def row_of(module: str) -> int:
+    rows = [index for index, row in enumerate(ROWS) if any(lies_under(module, entry) for entry in row)]
+    assert rows, f"{module} has no place in the layers: add it to ROWS where it belongs"
+    return rows[0]
+
+
+def imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports by a relative name"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} if is_package(node.module) else {node.module}
+    return {name for name in found if name.partition(".")[0] in ("annotator", "engines", "app")}
+
+
+def is_package(module: str | None) -> bool:
+    return module is not None and (ROOT / module.replace(".", "/")).is_dir()
+
+
+def same_room(first: str, second: str) -> bool:
+    return any(lies_under(first, room) and lies_under(second, room) for room in ONE_ROOM)
+
+
+@pytest.mark.parametrize("path", [path for path in sources() if module_name(path) not in PACKAGES], ids=module_name)
+def test_a_module_imports_only_what_stands_below_it(path):
+    module = module_name(path)
+    for imported in imports(path):
+        if imported in PACKAGES or same_room(module, imported):
+            continue
+        assert row_of(imported) > row_of(module), f"{module} imports {imported}, which is not below it"
+
+
+def test_engines_know_nothing_of_the_annotator():
+    for path in (ROOT / "engines").rglob("*.py"):
+        assert not any(lies_under(name, "annotator") for name in imports(path)), path
+
+
+@pytest.mark.parametrize("heavy", ["gradio", "onnxruntime", "tensorrt", "torch", "transformers", "tqdm"])
+def test_heavy_packages_are_imported_only_inside_functions(heavy):
+    for path in sources():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in tree.body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not any(lies_under(name, heavy) for name in names), f"{path} imports {heavy} when it is imported"
+
+
+def test_no_module_has_more_than_400_lines():
+    scripts = [path for kind in ("*.js", "*.css") for path in (ROOT / "annotator").rglob(kind)]
+    for path in [*sources(), *scripts]:
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 400, path
