@@ -1,0 +1,1 @@
+"""Parts of the starter family: detector, outlines, vocabulary, colours."""
