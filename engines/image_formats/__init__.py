@@ -1,0 +1,1 @@
+"""How each picture format is opened; `engines.images` is the public door and the only importer."""
