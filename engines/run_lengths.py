@@ -7,6 +7,7 @@ group is one character from "0" (48) on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,18 +28,23 @@ def compress(runs: NDArray[np.int64], height: int, width: int) -> str:
 
 def expand(counts: str) -> NDArray[np.int64]:
     """The runs, int64 [n], of compressed text; raises `MaskError` for text that no COCO encoder writes."""
-    codes = np.frombuffer(counts.encode("utf-8"), dtype=np.uint8).astype(np.int64) - 48
-    if codes.size == 0 or codes.min() < 0 or codes.max() > 63:
-        raise MaskError("the mask's counts are not COCO's compressed text; write the mask again with pycocotools")
-    last = np.flatnonzero(codes < 32)
-    starts = np.concatenate(([0], last[:-1] + 1))
-    n_groups = last - starts + 1 if last.size else np.zeros(1, np.int64)
-    if last.size == 0 or last[-1] != codes.size - 1 or n_groups.max() > _MAX_GROUPS:
-        raise MaskError("the mask's counts are cut off or damaged; write the mask again with pycocotools")
-    shifts = 5 * (np.arange(codes.size) - np.repeat(starts, n_groups))
-    values = np.add.reduceat((codes & 31) << shifts, starts)
-    values -= np.where(codes[last] & 16, np.int64(1) << (5 * n_groups), 0)
-    return _undo_differences(values)
+    values, _ = _numbers(_codes(counts))
+    values[1::2] = np.cumsum(values[1::2])
+    values[2::2] = np.cumsum(values[2::2])
+    return values
+
+
+def n_pixels_each(counts: Sequence[str]) -> NDArray[np.int64]:
+    """What the runs of each compressed text add up to, int64 [n]; raises `MaskError` as `expand` does."""
+    if not counts:
+        return np.zeros(0, np.int64)
+    values, last = _numbers(_codes("".join(counts)))
+    ends = np.searchsorted(last, np.cumsum([len(text) for text in counts]) - 1)
+    n_runs = np.diff(ends, prepend=-1)
+    place = np.arange(values.size) - np.repeat(ends - n_runs + 1, n_runs)
+    # A difference is part of its own run and of every second one after it; the first run is no difference.
+    repeats = (np.repeat(n_runs, n_runs) - 1 - place) // 2 + 1
+    return np.add.reduceat(values * np.where(place == 0, 1, repeats), ends - n_runs + 1)
 
 
 def runs_between(toggles: NDArray[np.int64], n_pixels: int) -> NDArray[np.int64]:
@@ -66,10 +72,24 @@ def checked_runs(counts: str | bytes | Any, height: int, width: int) -> NDArray[
     return runs_between(np.cumsum(runs)[:-1], n_pixels)
 
 
-def _undo_differences(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    values[1::2] = np.cumsum(values[1::2])
-    values[2::2] = np.cumsum(values[2::2])
-    return values
+def _codes(counts: str) -> NDArray[np.int64]:
+    codes = np.frombuffer(counts.encode("utf-8", "replace"), dtype=np.uint8).astype(np.int64) - 48
+    if codes.size == 0 or codes.min() < 0 or codes.max() > 63:
+        raise MaskError("the mask's counts are not COCO's compressed text; write the mask again with pycocotools")
+    return codes
+
+
+def _numbers(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The numbers as written, before the differences are undone, and the place of the last character of each."""
+    last = np.flatnonzero(codes < 32)
+    n_groups = np.diff(last, prepend=-1)
+    if last.size == 0 or last[-1] != codes.size - 1 or n_groups.max() > _MAX_GROUPS:
+        raise MaskError("the mask's counts are cut off or damaged; write the mask again with pycocotools")
+    starts = last - n_groups + 1
+    shifts = 5 * (np.arange(codes.size) - np.repeat(starts, n_groups))
+    values = np.add.reduceat((codes & 31) << shifts, starts)
+    values -= np.where(codes[last] & 16, np.int64(1) << (5 * n_groups), 0)
+    return values, last
 
 
 def _text(counts: str | bytes) -> str:

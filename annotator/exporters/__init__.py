@@ -1,0 +1,1 @@
+"""Export formats: one public module each, with a descriptor `EXPORTER`."""
