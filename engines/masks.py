@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pycocotools import mask as coco_mask
 
 from engines.errors import MaskError
-from engines.run_lengths import checked_runs, compress
+from engines.run_lengths import checked_runs, compress, expand, pixels_of
 from engines.suppression import keep_best
 
 _MAX_PIXELS = 2**32 - 1
@@ -51,9 +51,8 @@ class Mask:
         return {"size": [self.height, self.width], "counts": self.counts.encode("ascii")}
 
     def decode(self) -> NDArray[np.bool_]:
-        """(H, W) bool."""
-        pixels: NDArray[np.uint8] = coco_mask.decode(self.rle)
-        return pixels.view(np.bool_)
+        """(H, W) bool, column-major in memory. Raises `MaskError` if the runs do not fit the size."""
+        return pixels_of(expand(self.counts), self.height, self.width)
 
     @property
     def area(self) -> int:

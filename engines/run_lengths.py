@@ -62,14 +62,23 @@ def checked_runs(counts: str | bytes | Any, height: int, width: int) -> NDArray[
     Raises `MaskError` when they are not runs or do not add up to `height` × `width`.
     """
     runs = expand(_text(counts)) if isinstance(counts, str | bytes) else _integers(counts)
+    _check_total(runs, height, width)
+    return runs_between(np.cumsum(runs)[:-1], height * width)
+
+
+def pixels_of(runs: NDArray[np.int64], height: int, width: int) -> NDArray[np.bool_]:
+    """(H, W) bool, column-major in memory; raises `MaskError` when the runs do not add up to the size."""
+    _check_total(runs, height, width)
+    return np.repeat(np.arange(runs.size) % 2 == 1, runs).reshape(width, height).T
+
+
+def _check_total(runs: NDArray[np.int64], height: int, width: int) -> None:
     n_pixels = height * width
     if runs.min() < 0 or runs.max() > n_pixels or runs.sum() != n_pixels:
-        total = sum(runs.tolist())
         raise MaskError(
-            f"the mask's runs add up to {total} pixels, but {width}×{height} has {n_pixels}; "
+            f"the mask's runs add up to {sum(runs.tolist())} pixels, but {width}×{height} has {n_pixels}; "
             "the size or the counts are damaged"
         )
-    return runs_between(np.cumsum(runs)[:-1], n_pixels)
 
 
 def _codes(counts: str) -> NDArray[np.int64]:
