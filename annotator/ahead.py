@@ -40,7 +40,7 @@ class RunAhead:
                 job()
             except PhrasemaskError as error:
                 _log.info("running ahead: %s", error)
-            except Exception:
+            except Exception:  # noqa: BLE001 - the thread must live on, whatever one image does
                 _log.exception("running ahead failed; the image is worked on again when it is opened")
 
     def _next(self) -> Callable[[], None] | None:

@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -18,8 +18,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from annotator.errors import CommandError
-from annotator.exporting import DECISIONS, export_project, exporters
 from annotator.exporters.protocol import SEGMENTATIONS, ExportOptions
+from annotator.exporting import DECISIONS, export_project, exporters
 from annotator.models import DEFAULT_MODEL, list_models, list_runtimes, model_loader
 from annotator.phrase_list import parse_phrases
 from annotator.predictor import Predictor
@@ -253,7 +253,7 @@ def _print_export(
     print(f"{report.n_annotations} annotations on {report.n_images} images, read back and checked")
 
 
-def _one_of(value: str, choices: Sequence[str] | dict[str, tuple[object, ...]], option: str) -> str:
+def _one_of(value: str, choices: Collection[str], option: str) -> str:
     if value not in choices:
         raise CommandError(f"{option} takes one of: {', '.join(choices)}; got '{value}'")
     return value

@@ -78,9 +78,7 @@ class Predictor:
         self._loading = Lock()
         self._lock = ModelLock()
         self._features: FeatureCache[str, ImageFeatures] = FeatureCache(FEATURES_LIMIT_BYTES, lambda item: item.nbytes)
-        self._answers: FeatureCache[_AnswerKey, Answer] = FeatureCache(
-            ANSWERS_LIMIT_BYTES, lambda item: item.nbytes
-        )
+        self._answers: FeatureCache[_AnswerKey, Answer] = FeatureCache(ANSWERS_LIMIT_BYTES, lambda item: item.nbytes)
         self.timings = Timings()
 
     @property

@@ -154,9 +154,7 @@ class Workspace:
     def finish(self, image_id: int, score_threshold: float, revision: int | None) -> Action:
         """Accept every suggestion at or above the threshold and call the image reviewed."""
         pending = self.store.annotations(image_id, [Decision.PENDING])
-        accepted = {
-            item.annotation_id: Decision.ACCEPTED for item in pending if (item.score or 0.0) >= score_threshold
-        }
+        accepted = {item.annotation_id: Decision.ACCEPTED for item in pending if (item.score or 0.0) >= score_threshold}
         label = f"accept {len(accepted)} and finish" if accepted else "finish"
         return self.decide(image_id, accepted, revision, label, done=True)
 
@@ -206,9 +204,7 @@ def _counts_as_repeat(item: Annotation, kept: KeptPhrase) -> bool:
     return not (own and item.decision is Decision.PENDING)
 
 
-def _suggestion(
-    instance: Instance, kept: KeptPhrase, bundle_id: str, accept_above: float | None
-) -> NewAnnotation:
+def _suggestion(instance: Instance, kept: KeptPhrase, bundle_id: str, accept_above: float | None) -> NewAnnotation:
     sure = accept_above is not None and instance.score >= accept_above
     decision = Decision.ACCEPTED if sure else Decision.PENDING
     return NewAnnotation.from_instance(instance, kept.category_id, kept.text, bundle_id, decision)

@@ -21,26 +21,37 @@ ROWS = [
     ["annotator.workspace"],
     ["annotator.exporting", "annotator.pictures", "annotator.predictor"],
     ["annotator.store", "annotator.cache", "annotator.ui.canvas", "annotator.folder", "annotator.previews"],
-    ["annotator.exporters", "annotator.importers"],
+    ["annotator.exporters.coco"],
+    ["annotator.exporters._coco_check", "annotator.exporters._coco_file"],
+    ["annotator.exporters._coco_rows", "annotator.exporters._draft"],
+    ["annotator.exporters.protocol"],
     ["annotator.models"],
     ["annotator.migrations"],
     ["annotator.records"],
     ["annotator.errors"],
     ["engines.loader", "engines.compare"],
-    ["engines.families", "engines.runtimes"],
+    ["engines.families.starter", "engines.runtimes"],
+    ["engines.families._starter"],
     ["engines.cuda_driver"],
     ["engines.protocols", "engines.discovery"],
     ["engines.bundle"],
     ["engines.types"],
-    ["engines.suppression"],
-    ["engines.masks", "engines.boxes", "engines.images"],
     ["engines.contours", "engines.upsampling"],
-    ["engines.run_lengths", "engines.image_formats"],
+    ["engines.masks", "engines.boxes", "engines.images"],
+    ["engines.run_lengths", "engines.suppression", "engines.image_formats", "engines.image_search"],
     ["engines.errors"],
 ]
 # Packages whose modules build on each other; in all others no module imports its neighbour.
-ONE_ROOM = ["annotator.store", "engines.families._starter", "engines.image_formats", "annotator.exporters.coco"]
-PACKAGES = ["annotator", "engines", "annotator.ui", "annotator.ui.panels", "engines.families", "engines.runtimes"]
+ONE_ROOM = ["annotator.store", "engines.families._starter", "engines.image_formats"]
+PACKAGES = [
+    "annotator",
+    "annotator.exporters",
+    "annotator.ui",
+    "annotator.ui.panels",
+    "engines",
+    "engines.families",
+    "engines.runtimes",
+]
 
 
 def module_name(path: Path) -> str:
@@ -57,9 +68,9 @@ def lies_under(module: str, entry: str) -> bool:
 
 
 def row_of(module: str) -> int:
-    rows = [index for index, row in enumerate(ROWS) if any(lies_under(module, entry) for entry in row)]
-    assert rows, f"{module} has no place in the layers: add it to ROWS where it belongs"
-    return rows[0]
+    fits = [(len(entry), index) for index, row in enumerate(ROWS) for entry in row if lies_under(module, entry)]
+    assert fits, f"{module} has no place in the layers: add it to ROWS where it belongs"
+    return max(fits)[1]
 
 
 def imports(path: Path) -> set[str]:
@@ -69,7 +80,8 @@ def imports(path: Path) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} imports by a relative name"
-            found |= {f"{node.module}.{alias.name}" for alias in node.names} if is_package(node.module) else {node.module}
+            from_package = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= from_package if is_package(node.module) else {str(node.module)}
     return {name for name in found if name.partition(".")[0] in ("annotator", "engines", "app")}
 
 

@@ -8,7 +8,9 @@ window.phrasemask = (() => {
     folder: "",
     view: null, // the open image with its annotations, categories and phrases
     draft: null, // what the model finds for the phrase that is being typed
+    asked: "", // the phrase the model is working on; empty when it is not
     category: "", // the category the draft will go to
+    lastCategory: "", // the category used last, for a box that is drawn without one
     model: null,
     timings: { encode_ms: null, edit_ms: null },
     threshold: 0.5,
@@ -81,7 +83,7 @@ window.phrasemask = (() => {
     show(view, { message: null });
     rememberImage(id);
     if (view.image.failure) return;
-    update({ activity: state.model ? "reading the image" : "loading the model" });
+    update({ activity: state.model ? "encoding the image" : "loading the model" });
     const after = await call("run_phrases", { id });
     if (ticket !== opening) return;
     update({ activity: "" });

@@ -64,7 +64,7 @@ function editCategory(id) {
 async function relabel(annotation_id, category) {
   const { id, revision } = page.state.view.image;
   const view = await page.call("relabel", { id, revision, annotation_id, category }, "instances");
-  if (view) page.show(view, { message: null });
+  if (view) page.show(view, { message: null, lastCategory: category });
 }
 
 function draw(state) {

@@ -26,5 +26,4 @@ def model_functions(workspace: Workspace) -> list[ServerFunction]:
         models = [{**row.as_json(), "in_use": row.bundle_id == in_use} for row in list_models()]
         return {"models": models, "runtimes": [row.as_json() for row in list_runtimes()]}
 
-
     return [describe_models]

@@ -37,7 +37,9 @@ async function askOnce() {
     page.update({ draft: null });
     return;
   }
+  page.update({ asked: text });
   const reply = await page.call("try_phrase", { id: image.id, text, category: words(categoryInput.value) || text }, "phrases");
+  page.update({ asked: "" });
   if (!reply || page.state.view.image.id !== image.id || !words(phraseInput.value)) return;
   page.update({ draft: reply.draft, timings: reply.draft.timings, message: null });
 }
@@ -48,7 +50,7 @@ async function keep() {
   const request = { id: page.state.view.image.id, text, category: words(categoryInput.value) || text };
   const view = await page.call("keep_phrase", request, "phrases");
   if (!view) return;
-  page.show(view, { draft: null, message: null });
+  page.show(view, { draft: null, message: null, lastCategory: request.category });
   clear();
   phraseInput.blur();
 }
@@ -86,7 +88,8 @@ function understood(state) {
   const draft = state.draft;
   const text = words(phraseInput.value);
   if (text && isKept(text)) return `'${text}' is kept already`;
-  if (!draft) return "";
+  if (state.asked && state.asked !== draft?.text) return `looking for '${text}'…`;
+  if (!draft || !text) return "";
   const said = draft.understanding ? `${draft.understanding}` : "";
   return [said, resultWords(state, draft)].filter(Boolean).join(" — ");
 }
@@ -114,10 +117,10 @@ function drawUnderstood(state) {
   const error = state.message?.where === "phrases" ? state.message.text : "";
   const line = find(".understood");
   line.classList.toggle("is-error", Boolean(error));
-  line.classList.toggle("is-outside", Boolean(state.draft?.outside));
+  line.classList.toggle("is-outside", Boolean(state.draft?.outside) && !state.asked);
   line.replaceChildren(error || understood(state));
   const best = Math.max(0, ...(state.draft?.instances ?? []).map((item) => item.score));
-  if (!error && best && best < state.threshold) line.append(" ", showBest(best));
+  if (!error && !state.asked && best && best < state.threshold) line.append(" ", showBest(best));
 }
 
 function showBest(best) {

@@ -15,10 +15,11 @@ window.phrasemask.canvas = canvas;
 async function drawBox(xyxy) {
   page.update({ tool: "select", activity: "finding the thing in the box" });
   const { id, revision } = page.state.view.image;
-  const category = page.state.category || page.state.view.categories[0]?.name || "object";
+  const category = page.state.category || page.state.lastCategory || page.state.view.categories[0]?.name || "object";
   const view = await page.call("draw_box", { id, revision, xyxy, category });
   page.update({ activity: "" });
-  if (view) page.show(view, { message: null });
+  const text = `added as '${category}': C changes the category, Z takes it back`;
+  if (view) page.show(view, { hovered: String(view.drawn), lastCategory: category, message: { text, kind: "info", where: "stage" } });
 }
 
 // ---- drawing --------------------------------------------------------------------------------------

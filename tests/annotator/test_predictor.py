@@ -1,0 +1,110 @@
+"""The model in use: what is computed once, and who goes first."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from fake_segmenter import FakeSegmenter
+
+from annotator.predictor import ModelLock, Predictor
+from engines.types import BoxPrompt, Phrase
+
+RGB = np.zeros((48, 64, 3), np.uint8)
+
+
+@pytest.fixture
+def segmenter():
+    return FakeSegmenter()
+
+
+@pytest.fixture
+def predictor(segmenter):
+    return Predictor(lambda: segmenter)
+
+
+def test_a_second_phrase_costs_no_second_encoding(predictor, segmenter):
+    predictor.answer("image", lambda: RGB, Phrase("cup"))
+    predictor.answer("image", lambda: RGB, Phrase("cat"))
+    assert segmenter.count("encode") == 1
+    assert segmenter.count("decode") == 2
+
+
+def test_an_undone_edit_of_the_phrase_runs_nothing(predictor, segmenter):
+    first = predictor.answer("image", lambda: RGB, Phrase("cup"))
+    predictor.answer("image", lambda: RGB, Phrase("cat"))
+    again = predictor.answer("image", lambda: RGB, Phrase("Cup"))
+    assert segmenter.count("decode") == 2
+    assert again.instances == first.instances
+
+
+def test_pixels_are_read_only_when_the_image_must_be_encoded(predictor):
+    reads = []
+    for phrase in ("cup", "cat", "mug"):
+        predictor.answer("image", lambda: reads.append(1) or RGB, Phrase(phrase))
+    assert len(reads) == 1
+
+
+def test_everything_down_to_the_floor_is_answered_unless_a_threshold_is_given(predictor):
+    scores = [item.score for item in predictor.answer("image", lambda: RGB, Phrase("cup")).instances]
+    assert scores == [0.9, 0.7, 0.35]
+    strict = [item.score for item in predictor.answer("image", lambda: RGB, Phrase("cup"), 0.5).instances]
+    assert strict == [0.9, 0.7]
+
+
+def test_the_model_is_loaded_once_by_many_threads():
+    loads = []
+
+    def load():
+        time.sleep(0.01)
+        loads.append(1)
+        return FakeSegmenter()
+
+    predictor = Predictor(load)
+    threads = [threading.Thread(target=lambda: predictor.info) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(loads) == 1
+
+
+def test_timings_are_known_after_the_first_answer(predictor):
+    assert predictor.timings.encode_ms is None
+    predictor.mask_box("image", lambda: RGB, BoxPrompt((1, 1, 9, 9)))
+    assert predictor.timings.encode_ms is not None
+    assert predictor.timings.edit_ms is not None
+
+
+def test_a_person_goes_before_whatever_runs_ahead():
+    lock = ModelLock()
+    order = []
+    holding = threading.Event()
+
+    def work(name, ahead):
+        with lock.hold(ahead=ahead):
+            order.append(name)
+            if name == "first":
+                holding.set()
+                time.sleep(0.1)
+
+    threads = [threading.Thread(target=work, args=("first", True))]
+    threads[0].start()
+    holding.wait()
+    for name, ahead in (("ahead 1", True), ("ahead 2", True), ("person", False)):
+        threads.append(threading.Thread(target=work, args=(name, ahead)))
+        threads[-1].start()
+        time.sleep(0.01)
+    for thread in threads:
+        thread.join()
+    assert order[:2] == ["first", "person"]
+
+
+def test_the_lock_is_free_again_after_an_error():
+    lock = ModelLock()
+    with pytest.raises(RuntimeError), lock.hold():
+        raise RuntimeError
+    with lock.hold(ahead=True):
+        pass
