@@ -27,13 +27,15 @@ class CocoFile:
 
     def __init__(self, path: Path) -> None:
         self.draft = Draft(path)
-        # The images come in between the annotations; they are few, wait here, and end the file.
-        self._images: IO[bytes] = tempfile.SpooledTemporaryFile(_IMAGES_IN_MEMORY_BYTES, dir=str(path.parent))  # noqa: SIM115
         self._n_annotations = 0
         self._n_images = 0
 
     def __enter__(self) -> Self:
         self.draft.__enter__()
+        # The images come in between the annotations; they are few, wait here, and end the file.
+        self._images: IO[bytes] = tempfile.SpooledTemporaryFile(
+            _IMAGES_IN_MEMORY_BYTES, dir=str(self.draft.path.parent)
+        )
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
