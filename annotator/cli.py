@@ -103,9 +103,10 @@ def prelabel(
         kept = [workspace.keep_phrase(text, category) for text, category in wanted]
         run = Prelabeller(workspace, kept, PrelabelOptions(score_threshold, accept_above, redo))
         _run_with_progress(run)
+        code = _report_run(run.summary)
         if export_dir is not None:
-            _print_export(workspace.store, export_dir, "all", "coco", ExportOptions())
-    raise typer.Exit(_report_run(run.summary))
+            code = max(code, _print_export(workspace.store, export_dir, "all", "coco", ExportOptions()))
+    raise typer.Exit(code)
 
 
 @app.command(epilog="Example: python app.py export --project labels --out dataset --segmentation both")
@@ -123,7 +124,8 @@ def export(
     """Write the project as a dataset, then read it back and check every mask."""
     options = ExportOptions(segmentation=_one_of(segmentation, SEGMENTATIONS, "--segmentation"), min_area=min_area)
     with ProjectStore.open(project, create=False) as store:
-        _print_export(store, out, _one_of(decision, DECISIONS, "--decision"), format_name, options, min_score)
+        chosen = _one_of(decision, DECISIONS, "--decision")
+        raise typer.Exit(_print_export(store, out, chosen, format_name, options, min_score))
 
 
 @app.command(epilog="Example: python app.py status --project labels --json")
@@ -244,13 +246,15 @@ def _report_run(summary: PrelabelSummary) -> int:
 
 def _print_export(
     store: ProjectStore, out: Path, decision: str, format_name: str, options: ExportOptions, min_score: float = 0.0
-) -> None:
+) -> int:
+    """Write the dataset and say what was written; the exit code."""
     report = export_project(store, out, format_name, DECISIONS[decision], options, min_score)
-    for note in report.notes:
-        _say(note)
+    for sentence in (*report.problems, *report.notes):
+        _say(sentence)
     for file in report.files:
         print(file)
-    print(f"{report.n_annotations} annotations on {report.n_images} images, read back and checked")
+    print(report.summary)
+    return SOME_FAILED if report.problems else DONE
 
 
 def _one_of(value: str, choices: Collection[str], option: str) -> str:

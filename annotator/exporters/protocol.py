@@ -83,6 +83,12 @@ class ExportReport:
     notes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
+    @property
+    def summary(self) -> str:
+        """One line for a person."""
+        annotations = f"{self.n_annotations} annotation{'' if self.n_annotations == 1 else 's'}"
+        return f"{annotations} on {self.n_images} image{'' if self.n_images == 1 else 's'}, read back and checked"
+
 
 @dataclass(frozen=True)
 class Exporter:

@@ -197,6 +197,8 @@ def _check_before_opening(path: Path, create: bool) -> None:
     """Refuse what can be refused without SQLite, which would touch the file; make the folder if it is to be made."""
     try:
         header = _header(path)
+    except PermissionError as error:
+        raise ProjectReadOnlyError(path) from error
     except OSError as error:
         raise ProjectDamagedError(path, error.strerror or str(error)) from error
     if header:

@@ -105,7 +105,7 @@ class Images(Connection):
         """Paths of the images that hold a person's work: decisions, or done. To tell the right folder by."""
         return {row[0] for row in self._rows("SELECT path FROM image WHERE done OR n_accepted OR n_rejected")}
 
-    def record_opened(  # noqa: PLR0917
+    def record_opened(
         self, image_id: int, sha256: str, height: int, width: int, size_bytes: int, mtime_ns: int
     ) -> bool:
         """Note what an image was when it was read; clears its failure.

@@ -14,8 +14,6 @@ from annotator.store.suggestions import Suggestions
 MAX_ACTIONS = 10_000
 """Older actions can no longer be undone; what they did stays."""
 
-_ACTION_COLUMNS = "action_id, image_id, label, done_at, done_before, done_after"
-
 
 @dataclass(frozen=True)
 class Judgement:
@@ -34,6 +32,35 @@ class Change:
     after: Judgement
 
 
+@dataclass(frozen=True)
+class _Way:
+    """Undo or redo, in SQL."""
+
+    next_action: str
+    """The nearest action that would have any effect now."""
+    turn_over: str
+    """Moves that action, and those passed over before it, to the other side."""
+
+
+_ACTION = (
+    "SELECT action_id, image_id, label, done_at, done_before, done_after FROM action JOIN image USING (image_id) WHERE "
+)
+_CHANGED = "EXISTS (SELECT 1 FROM change AS it JOIN annotation AS now USING (annotation_id) WHERE it.action_id = "
+_UNDO = _Way(
+    f"{_ACTION} undone = 0 AND ((done_before <> done_after AND done <> done_before) OR {_CHANGED} action.action_id "
+    "AND (decision_before IS NULL OR decision <> decision_before OR category_id <> category_before))) "
+    "ORDER BY action_id DESC LIMIT 1",
+    "UPDATE action SET undone = 1 WHERE undone = 0 AND action_id >= ?",
+)
+_REDO = _Way(
+    f"{_ACTION} undone = 1 AND ((done_before <> done_after AND done <> done_after) OR {_CHANGED} action.action_id "
+    "AND decision_before IS NOT NULL AND (decision <> decision_after OR category_id <> category_after)) "
+    "OR EXISTS (SELECT 1 FROM change AS it JOIN shelved_annotation USING (annotation_id) "
+    "WHERE it.action_id = action.action_id)) ORDER BY action_id LIMIT 1",
+    "UPDATE action SET undone = 0 WHERE undone = 1 AND action_id <= ?",
+)
+
+
 class Journal(Suggestions):
     """The undo part of the store."""
 
@@ -42,21 +69,21 @@ class Journal(Suggestions):
 
         Annotations that no longer exist are passed over, and so is an action of which nothing is left to take back.
         """
-        return self._step(undone=0, newest_first=True)
+        return self._step(_UNDO)
 
     def redo(self) -> Action | None:
         """Do again the action that was undone last; None if there is none. Passes over like `undo`."""
-        return self._step(undone=1, newest_first=False)
+        return self._step(_REDO)
 
     def can_undo(self) -> str | None:
         """The label of the action that `undo` would take back."""
-        row = self._row("SELECT label FROM action WHERE undone = 0 ORDER BY action_id DESC LIMIT 1")
-        return None if row is None else str(row[0])
+        row = self._row(_UNDO.next_action)
+        return None if row is None else str(row[2])
 
     def can_redo(self) -> str | None:
         """The label of the action that `redo` would do again."""
-        row = self._row("SELECT label FROM action WHERE undone = 1 ORDER BY action_id LIMIT 1")
-        return None if row is None else str(row[0])
+        row = self._row(_REDO.next_action)
+        return None if row is None else str(row[2])
 
     def _perform(self, image: ImageRecord, label: str, changes: Sequence[Change], done: bool | None) -> Action:
         """Apply changes to existing annotations and `done`, and enter them; annotations made are there already."""
@@ -77,59 +104,42 @@ class Journal(Suggestions):
         self._forget_oldest()
         return Action(action_id, image.image_id, label, datetime.fromtimestamp(now, UTC))
 
-    def _step(self, undone: int, newest_first: bool) -> Action | None:
-        order = "DESC" if newest_first else "ASC"
+    def _step(self, way: _Way) -> Action | None:
         with self.atomic():
-            while True:
-                row = self._row(
-                    f"SELECT {_ACTION_COLUMNS} FROM action WHERE undone = ? ORDER BY action_id {order} LIMIT 1",  # noqa: S608
-                    (undone,),
-                )
-                if row is None:
-                    return None
-                action_id, image_id, label, done_at, done_before, done_after = row
-                self._write("UPDATE action SET undone = ? WHERE action_id = ?", (1 - undone, action_id))
-                n_changed = self._replay(action_id, backwards=not undone)
-                n_changed += self._set_done(image_id, done_before, done_after, backwards=not undone)
-                if n_changed:
-                    self._bump_revision(image_id)
-                    return Action(action_id, image_id, label, datetime.fromtimestamp(done_at, UTC))
+            row = self._row(way.next_action)
+            if row is None:
+                return None
+            action_id, image_id, label, done_at, done_before, done_after = row
+            self._write(way.turn_over, (action_id,))
+            for change in self._rows("SELECT * FROM change WHERE action_id = ? ORDER BY annotation_id", (action_id,)):
+                self._replay(_change(change), way)
+            if done_before != done_after:
+                done = done_before if way is _UNDO else done_after
+                self._write("UPDATE image SET done = ? WHERE image_id = ?", (done, image_id))
+            self._bump_revision(image_id)
+            return Action(action_id, image_id, label, datetime.fromtimestamp(done_at, UTC))
 
-    def _replay(self, action_id: int, backwards: bool) -> int:
-        """Apply an action's changes; answers how many annotations were there to be changed."""
-        rows = self._rows("SELECT * FROM change WHERE action_id = ? ORDER BY annotation_id", (action_id,))
-        changes = [_change(row) for row in rows]
-        return sum(self._take_back(change) if backwards else self._do_again(change) for change in changes)
+    def _replay(self, change: Change, way: _Way) -> None:
+        """An annotation whose making is undone waits on the shelf, out of sight, for a redo."""
+        if change.before is not None:
+            self._judge(change.annotation_id, change.before if way is _UNDO else change.after)
+        elif way is _UNDO:
+            self._move("annotation", "shelved_annotation", change.annotation_id)
+        else:
+            self._move("shelved_annotation", "annotation", change.annotation_id)
 
-    def _take_back(self, change: Change) -> int:
-        if change.before is None:
-            return self._move("annotation", "shelved_annotation", change.annotation_id)
-        return self._judge(change.annotation_id, change.before)
-
-    def _do_again(self, change: Change) -> int:
-        if change.before is None:
-            return self._move("shelved_annotation", "annotation", change.annotation_id)
-        return self._judge(change.annotation_id, change.after)
-
-    def _judge(self, annotation_id: int, to: Judgement) -> int:
-        """1 if the annotation is there and was otherwise, else 0."""
-        return self._write(
+    def _judge(self, annotation_id: int, to: Judgement) -> None:
+        """Does nothing for an annotation that no longer exists."""
+        self._write(
             "UPDATE annotation SET decision = ?1, category_id = ?2 "
             "WHERE annotation_id = ?3 AND (decision <> ?1 OR category_id <> ?2)",
             (to.decision.value, to.category_id, annotation_id),
-        ).rowcount
+        )
 
-    def _move(self, source: str, target: str, annotation_id: int) -> int:
-        """An annotation whose making is undone waits on the shelf, out of sight, for a redo."""
+    def _move(self, source: str, target: str, annotation_id: int) -> None:
         insert = f"INSERT INTO {target} SELECT * FROM {source} WHERE annotation_id = ?"  # noqa: S608
         self._write(insert, (annotation_id,))
-        return self._write(f"DELETE FROM {source} WHERE annotation_id = ?", (annotation_id,)).rowcount  # noqa: S608
-
-    def _set_done(self, image_id: int, before: int, after: int, backwards: bool) -> int:
-        if before == after:
-            return 0
-        done = before if backwards else after
-        return self._write("UPDATE image SET done = ?1 WHERE image_id = ?2 AND done <> ?1", (done, image_id)).rowcount
+        self._write(f"DELETE FROM {source} WHERE annotation_id = ?", (annotation_id,))  # noqa: S608
 
     def _forget_undone(self) -> None:
         """A new action ends the branch that could have been redone."""

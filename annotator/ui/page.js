@@ -21,9 +21,11 @@ window.phrasemask = (() => {
     masksHidden: false,
     activity: "", // what is going on, in words; empty when nothing is
     message: null, // {text, kind: "error" | "info", where: panel name}
+    savedAt: null, // when the last step was on disk
     elsewhere: false,
     dialog: null, // name of the open dialog
   };
+  const WRITES = new Set(["keep_phrase", "forget_phrase", "decide", "finish", "relabel", "draw_box", "undo", "redo"]);
   const listeners = new Set();
   const functions = {};
   let scheduled = false;
@@ -60,6 +62,7 @@ window.phrasemask = (() => {
       if (reply.conflict) await reopen();
       return null;
     }
+    if (WRITES.has(name)) update({ savedAt: new Date() });
     return reply;
   }
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -51,15 +53,26 @@ def serve(
     workspace: Workspace, host: str, port: int, auth: tuple[str, str] | None = None, *, open_browser: bool = False
 ) -> None:
     """Show the page until the program is stopped. Raises `PortInUseError` when the address is taken."""
+    with open_page(workspace, host, port, auth, open_browser=open_browser) as page:
+        page.block_thread()
+
+
+@contextmanager
+def open_page(
+    workspace: Workspace, host: str, port: int, auth: tuple[str, str] | None = None, *, open_browser: bool = False
+) -> Iterator[gradio.Blocks]:
+    """Serve the page while the block runs; the model is loaded meanwhile, so that the page is there at once."""
     _check_port(host, port)
     ahead = RunAhead()
     Thread(target=lambda: workspace.predictor.segmenter, name="load-model", daemon=True).start()
+    page = build_page(workspace, ahead)
     try:
-        build_page(workspace, ahead).launch(
+        page.launch(
             server_name=host,
             server_port=port,
             auth=auth,
             inbrowser=open_browser,
+            prevent_thread_lock=True,
             quiet=True,
             share=False,
             ssr_mode=False,
@@ -72,7 +85,9 @@ def serve(
             head=_head(),
             allowed_paths=_allowed_paths(workspace),
         )
+        yield page
     finally:
+        page.close(verbose=False)
         ahead.stop()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -56,7 +55,6 @@ def project_view(workspace: Workspace, image_id: int) -> View:
         "phrases": [_phrase_view(kept, annotations) for kept in workspace.store.kept_phrases()],
         "undo": workspace.store.can_undo(),
         "redo": workspace.store.can_redo(),
-        "saved_at": datetime.now().strftime("%H:%M:%S"),
         "timings": timings_view(workspace),
     }
 

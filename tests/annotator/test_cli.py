@@ -50,7 +50,8 @@ def test_the_samples_are_labelled_and_exported_by_the_readme_s_example(tmp_path)
     project, out = tmp_path / "project", tmp_path / "out"
     phrases = ["--phrase", "person", "--phrase", "cat", "--phrase", "coffee cup=cup"]
     done = run("prelabel", ROOT / "samples", *phrases, "--project", project)
-    assert (done.returncode, done.stderr) == (0, "'coffee cup': matched as: cup; ignored: coffee\n"), done.stderr
+    assert done.returncode == 0, done.stderr
+    assert "'coffee cup': matched as: cup" in done.stderr.splitlines()
     done = run("export", "--project", project, "--out", out, "--decision", "all")
     assert done.returncode == 0, done.stderr
     dataset = json.loads((out / "instances.json").read_text(encoding="utf-8"))

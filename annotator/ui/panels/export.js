@@ -18,7 +18,7 @@ async function exportDataset() {
     result.classList.add("is-error");
     return;
   }
-  result.replaceChildren(`${reply.n_annotations} annotations on ${reply.n_images} images, read back and checked. Download: `);
+  result.replaceChildren(`${reply.summary}. Download: `);
   for (const file of reply.files) {
     const link = document.createElement("a");
     link.href = file.url;

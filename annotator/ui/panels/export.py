@@ -30,8 +30,7 @@ def export_functions(workspace: Workspace) -> list[ServerFunction]:
         report = export_project(workspace.store, out, "coco", decisions, options, min_score)
         return {
             "files": [{"name": file.name, "url": file_url(file.resolve())} for file in report.files],
-            "n_images": report.n_images,
-            "n_annotations": report.n_annotations,
+            "summary": report.summary,
             "notes": [*report.notes, *report.problems],
         }
 

@@ -48,7 +48,13 @@ function editCategory(id) {
   input.className = "instance-category";
   const name = row.querySelector(".instance-name");
   name.replaceWith(input);
-  const stop = () => { shownKey = ""; draw(page.state); };
+  let stopped = false; // removing the field blurs it, which would stop again
+  const stop = () => {
+    if (stopped) return;
+    stopped = true;
+    shownKey = "";
+    draw(page.state);
+  };
   input.addEventListener("keydown", async (event) => {
     if (event.key === "Escape") stop();
     if (event.key !== "Enter") return;
@@ -56,7 +62,7 @@ function editCategory(id) {
     if (category && category !== item.label) await relabel(item.id, category);
     stop();
   });
-  input.addEventListener("blur", stop, { once: true });
+  input.addEventListener("blur", stop);
   input.focus();
   input.select();
 }

@@ -9,6 +9,7 @@ const canvas = new window.PhrasemaskCanvas.MaskCanvas(find(".canvas-host"), {
   onHover: (id) => page.update({ hovered: id }),
   onToggle: (id) => page.toggle(id),
   onBox: (xyxy) => drawBox(xyxy),
+  onProblem: (text) => page.update({ message: { text, kind: "error", where: "stage" } }),
 });
 window.phrasemask.canvas = canvas;
 
@@ -49,6 +50,7 @@ function drawCanvas(state) {
   canvas.setRejectedVisible(state.showRejected);
   canvas.setMasksHidden(state.masksHidden);
   canvas.setTool(state.tool);
+  canvas.setBusy(state.activity);
   canvas.highlight(state.hovered);
 }
 
@@ -82,7 +84,7 @@ function drawFoot(state) {
   find(".activity").textContent = state.activity ? `${state.activity}…` : "";
   notice.textContent = message?.text ?? [...notes, ...(state.elsewhere ? ["also open in another tab, which follows this one"] : [])].join(" · ");
   notice.classList.toggle("is-error", message?.kind === "error");
-  find(".saved").textContent = state.view ? `saved ${state.view.saved_at}` : "";
+  find(".saved").textContent = state.savedAt ? `saved ${state.savedAt.toLocaleTimeString()}` : "everything is saved";
 }
 
 // ---- other tabs and runs --------------------------------------------------------------------------
