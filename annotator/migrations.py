@@ -41,7 +41,7 @@ _FIRST: Step = (
     """CREATE TABLE setting (
     name TEXT PRIMARY KEY,
     value TEXT NOT NULL
-) STRICT, WITHOUT ROWID""",
+) WITHOUT ROWID""",
     """CREATE TABLE image (
     image_id INTEGER PRIMARY KEY AUTOINCREMENT,
     path TEXT NOT NULL UNIQUE,
@@ -60,26 +60,26 @@ _FIRST: Step = (
     n_pending INTEGER NOT NULL DEFAULT 0,
     n_accepted INTEGER NOT NULL DEFAULT 0,
     n_rejected INTEGER NOT NULL DEFAULT 0
-) STRICT""",
+)""",
     "CREATE INDEX image_by_path_key ON image (path_key, path)",
     """CREATE TABLE category (
     category_id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL UNIQUE CHECK (name <> ''),
     supercategory TEXT NOT NULL DEFAULT 'object'
-) STRICT""",
+)""",
     """CREATE TABLE kept_phrase (
     phrase_id INTEGER PRIMARY KEY AUTOINCREMENT,
     text TEXT NOT NULL CHECK (text <> ''),
     phrase_key TEXT NOT NULL UNIQUE,
     category_id INTEGER NOT NULL REFERENCES category (category_id)
-) STRICT""",
+)""",
     f"""CREATE TABLE annotation (
-    annotation_id INTEGER PRIMARY KEY AUTOINCREMENT,{_ANNOTATION_COLUMNS}) STRICT""",
+    annotation_id INTEGER PRIMARY KEY AUTOINCREMENT,{_ANNOTATION_COLUMNS})""",
     "CREATE INDEX annotation_by_image ON annotation (image_id)",
     "CREATE INDEX annotation_by_phrase ON annotation (phrase_key, decision)",
     "CREATE INDEX annotation_by_category ON annotation (category_id, decision)",
     f"""CREATE TABLE shelved_annotation (
-    annotation_id INTEGER PRIMARY KEY,{_ANNOTATION_COLUMNS}) STRICT""",
+    annotation_id INTEGER PRIMARY KEY,{_ANNOTATION_COLUMNS})""",
     """CREATE TRIGGER annotation_added AFTER INSERT ON annotation BEGIN
     UPDATE image SET
         n_pending = n_pending + (NEW.decision = 'pending'),
@@ -109,7 +109,7 @@ END""",
     n_suggestions INTEGER NOT NULL,
     finished_at REAL NOT NULL,
     PRIMARY KEY (image_id, phrase_key, bundle_id, score_threshold)
-) STRICT, WITHOUT ROWID""",
+) WITHOUT ROWID""",
     """CREATE TABLE action (
     action_id INTEGER PRIMARY KEY AUTOINCREMENT,
     image_id INTEGER NOT NULL REFERENCES image (image_id),
@@ -118,7 +118,7 @@ END""",
     done_before INTEGER NOT NULL CHECK (done_before IN (0, 1)),
     done_after INTEGER NOT NULL CHECK (done_after IN (0, 1)),
     undone INTEGER NOT NULL DEFAULT 0 CHECK (undone IN (0, 1))
-) STRICT""",
+)""",
     "CREATE INDEX action_by_undone ON action (undone, action_id)",
     """CREATE TABLE change (
     action_id INTEGER NOT NULL REFERENCES action (action_id) ON DELETE CASCADE,
@@ -128,7 +128,7 @@ END""",
     category_before INTEGER,
     category_after INTEGER NOT NULL,
     PRIMARY KEY (action_id, annotation_id)
-) STRICT, WITHOUT ROWID""",
+) WITHOUT ROWID""",
 )
 
 STEPS: tuple[Step, ...] = (_FIRST,)

@@ -47,17 +47,19 @@ _ACTION = (
 )
 _CHANGED = "EXISTS (SELECT 1 FROM change AS it JOIN annotation AS now USING (annotation_id) WHERE it.action_id = "
 _UNDO = _Way(
-    f"{_ACTION} undone = 0 AND ((done_before <> done_after AND done <> done_before) OR {_CHANGED} action.action_id "
+    next_action=f"{_ACTION} undone = 0 AND ((done_before <> done_after AND done <> done_before) "  # noqa: S608
+    f"OR {_CHANGED} action.action_id "
     "AND (decision_before IS NULL OR decision <> decision_before OR category_id <> category_before))) "
     "ORDER BY action_id DESC LIMIT 1",
-    "UPDATE action SET undone = 1 WHERE undone = 0 AND action_id >= ?",
+    turn_over="UPDATE action SET undone = 1 WHERE undone = 0 AND action_id >= ?",
 )
 _REDO = _Way(
-    f"{_ACTION} undone = 1 AND ((done_before <> done_after AND done <> done_after) OR {_CHANGED} action.action_id "
+    next_action=f"{_ACTION} undone = 1 AND ((done_before <> done_after AND done <> done_after) "
+    f"OR {_CHANGED} action.action_id "
     "AND decision_before IS NOT NULL AND (decision <> decision_after OR category_id <> category_after)) "
     "OR EXISTS (SELECT 1 FROM change AS it JOIN shelved_annotation USING (annotation_id) "
     "WHERE it.action_id = action.action_id)) ORDER BY action_id LIMIT 1",
-    "UPDATE action SET undone = 0 WHERE undone = 1 AND action_id <= ?",
+    turn_over="UPDATE action SET undone = 0 WHERE undone = 1 AND action_id <= ?",
 )
 
 
