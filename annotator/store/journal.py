@@ -47,14 +47,14 @@ _ACTION = (
 )
 _CHANGED = "EXISTS (SELECT 1 FROM change AS it JOIN annotation AS now USING (annotation_id) WHERE it.action_id = "
 _UNDO = _Way(
-    next_action=f"{_ACTION} undone = 0 AND ((done_before <> done_after AND done <> done_before) "  # noqa: S608
+    next_action=f"{_ACTION} undone = 0 AND ((done_before <> done_after AND done <> done_before) "
     f"OR {_CHANGED} action.action_id "
     "AND (decision_before IS NULL OR decision <> decision_before OR category_id <> category_before))) "
     "ORDER BY action_id DESC LIMIT 1",
     turn_over="UPDATE action SET undone = 1 WHERE undone = 0 AND action_id >= ?",
 )
 _REDO = _Way(
-    next_action=f"{_ACTION} undone = 1 AND ((done_before <> done_after AND done <> done_after) "
+    next_action=f"{_ACTION} undone = 1 AND ((done_before <> done_after AND done <> done_after) "  # noqa: S608
     f"OR {_CHANGED} action.action_id "
     "AND decision_before IS NOT NULL AND (decision <> decision_after OR category_id <> category_after)) "
     "OR EXISTS (SELECT 1 FROM change AS it JOIN shelved_annotation USING (annotation_id) "
