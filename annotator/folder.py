@@ -22,8 +22,6 @@ class ImageFolder:
         """Every picture file, in the order it is shown; one that cannot be looked at has size and time 0."""
         for path in find_images(self.root):
             relative = path.relative_to(self.root).as_posix()
-            if not _encodable(relative):
-                continue
             try:
                 status = path.stat()
             except OSError:
@@ -34,12 +32,3 @@ class ImageFolder:
     def path(self, relative: str) -> Path:
         """The file of an image."""
         return self.root / relative
-
-
-def _encodable(name: str) -> bool:
-    """A name in an encoding that is not the system's cannot be written to a dataset."""
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from annotator.errors import CommandError
+from annotator.records import phrase_key
 from engines.errors import PhraseError
 from engines.types import Phrase
 
@@ -19,7 +20,7 @@ def parse_phrases(written: Sequence[str], file: Path | None = None) -> list[tupl
     pairs: dict[str, tuple[str, str]] = {}
     for line in lines:
         text, category = _parse(line)
-        if pairs.setdefault(text.casefold(), (text, category))[1] != category:
+        if pairs.setdefault(phrase_key(text), (text, category))[1] != category:
             raise CommandError(f"the phrase '{text}' is given for two categories; one phrase goes to one category")
     if not pairs:
         raise CommandError('no phrase is given; add one with --phrase, such as --phrase "coffee cup=cup"')

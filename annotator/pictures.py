@@ -58,9 +58,9 @@ class Pictures:
         """A copy of at most 192 pixels, made now if needed."""
         return self._shown(THUMBNAIL, image)
 
-    def notes(self, image_id: int) -> tuple[str, ...]:
-        """What a person should know of how the file was read, such as: first of 5 frames."""
-        return self._notes.get(image_id, ())
+    def notes(self, image: ImageRecord) -> tuple[str, ...]:
+        """What a person should know of the file, such as: first of 5 frames."""
+        return (*self._notes.get(image.image_id, ()), *(_CHANGED if image.changed else ()))
 
     def _shown(self, kind: PreviewKind, image: ImageRecord) -> Path:
         image = self.open(image)
@@ -76,11 +76,9 @@ class Pictures:
             raise
         height, width = read.rgb.shape[:2]
         status = path.stat()
-        changed = self._store.record_opened(
-            image.image_id, read.sha256, height, width, status.st_size, status.st_mtime_ns
-        )
+        self._store.record_opened(image.image_id, read.sha256, height, width, status.st_size, status.st_mtime_ns)
         self._pixels.put(read.sha256, read.rgb)
-        self._notes[image.image_id] = (*read.notes, *(_CHANGED if changed else ()))
+        self._notes[image.image_id] = read.notes
         return read
 
     def _is_unchanged(self, image: ImageRecord) -> bool:

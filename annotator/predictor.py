@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotator.cache import FeatureCache
+from annotator.records import phrase_key
 from engines.protocols import Segmenter, SegmenterInfo
 from engines.types import BoxPrompt, ImageFeatures, Instance, Phrase, SegmentOptions, Understanding
 
@@ -66,7 +67,7 @@ class ModelLock:
 
 
 _AnswerKey = tuple[str, str, float]
-"""Image, phrase in lower case, score threshold."""
+"""Image, phrase as it is compared, score threshold."""
 
 
 class Predictor:
@@ -130,7 +131,7 @@ class Predictor:
     ) -> Answer:
         """What the model finds for a phrase at or above a score; without one, everything it will answer."""
         options = self.options if score_threshold is None else SegmentOptions(score_threshold=score_threshold)
-        key = image_id, phrase.text.casefold(), options.score_threshold
+        key = image_id, phrase_key(phrase.text), options.score_threshold
         known = self._answers.get(key)
         if known is not None:
             return known

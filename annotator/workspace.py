@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from engines.masks import Mask, iou_matrix
 from engines.types import BoxPrompt, Instance, Phrase
 
 REPEAT_IOU = 0.5
+_log = logging.getLogger(__name__)
 _FOLDER = "folder"
 
 
@@ -52,7 +54,7 @@ class Workspace:
         try:
             images = images or ImageFolder(_last_folder(store, project))
             _check_moved(store, images, project)
-            store.sync_images(images.find())
+            _sync(store, images)
             store.set_setting(_FOLDER, str(images.root))
         except BaseException:
             store.close()
@@ -65,7 +67,7 @@ class Workspace:
 
     def rescan(self) -> None:
         """List the folder again: new images join the queue, vanished ones are marked and keep their annotations."""
-        self.store.sync_images(self.folder.find())
+        _sync(self.store, self.folder)
 
     def check_revision(self, image_id: int, revision: int) -> None:
         """Raise `RevisionConflictError` if the image has changed since it had this revision."""
@@ -212,6 +214,11 @@ def _suggestion(instance: Instance, kept: KeptPhrase, bundle_id: str, accept_abo
 
 def _size(mask: Mask) -> tuple[int, int]:
     return mask.height, mask.width
+
+
+def _sync(store: ProjectStore, images: ImageFolder) -> None:
+    for path in store.sync_images(images.find()).refused_paths:
+        _log.warning("skipped %s: its name is not valid text; rename the file", ascii(path))
 
 
 def _last_folder(store: ProjectStore, project: Path) -> Path:

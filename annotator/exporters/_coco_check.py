@@ -104,7 +104,7 @@ def rows_of(path: Path, start: bytes) -> Iterator[Row]:
             if line.startswith(b"]"):
                 return
             if line.strip():
-                yield json.loads(line.strip().rstrip(b","), parse_constant=_refuse_constant)
+                yield from json.loads(b"[" + line.strip().rstrip(b",") + b"]", parse_constant=_refuse_constant)
 
 
 def picture_faults(path: Path, folder: Path) -> tuple[list[str], int]:

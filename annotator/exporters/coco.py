@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from annotator.exporters._coco_check import CocoCheck, picture_faults
 from annotator.exporters._coco_file import CocoFile
@@ -14,7 +14,7 @@ from annotator.exporters._coco_rows import annotation_row, category_ids, categor
 from annotator.exporters.protocol import Exporter, ExportOptions, ExportReport, ExportSource
 from annotator.records import Annotation, ImageRecord
 from engines.contours import polygons
-from engines.masks import Mask, areas, tight_xywh
+from engines.masks import Mask, areas_and_xywh
 
 FILE_NAMES = {"rle": "instances.json", "polygon": "instances_polygon.json"}
 
@@ -37,8 +37,7 @@ class _Tally:
     problems: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class _Measured:
+class _Measured(NamedTuple):
     """An annotation with its mask's number of pixels and tight box."""
 
     annotation: Annotation
@@ -97,15 +96,14 @@ def _rows(
 
 def _segmentations(options: ExportOptions) -> dict[str, Callable[[Mask], Any]]:
     return {
-        "rle": lambda mask: {"size": [mask.height, mask.width], "counts": mask.counts},
+        "rle": lambda mask: mask.rle,
         "polygon": lambda mask: polygons(mask, options.tolerance_px),
     }
 
 
 def _measured(annotations: Sequence[Annotation]) -> list[_Measured]:
-    masks = [annotation.mask for annotation in annotations]
-    measures = zip(annotations, areas(masks).tolist(), tight_xywh(masks).tolist(), strict=True)
-    return [_Measured(annotation, area, xywh) for annotation, area, xywh in measures]
+    areas, boxes = areas_and_xywh([annotation.mask for annotation in annotations])
+    return [_Measured(*one) for one in zip(annotations, areas.tolist(), boxes.tolist(), strict=True)]
 
 
 def _fault(image: ImageRecord) -> str:

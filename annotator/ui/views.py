@@ -100,7 +100,8 @@ def _picture(workspace: Workspace, image_id: int) -> View:
         url = file_url(workspace.pictures.preview(image))
     except ImageError as error:
         return {"url": None, "failure": error.reason, "notes": []}
-    return {"url": url, "failure": None, "notes": list(workspace.pictures.notes(image_id))}
+    notes = workspace.pictures.notes(workspace.store.image(image_id))
+    return {"url": url, "failure": None, "notes": list(notes)}
 
 
 def _phrase_view(kept: KeptPhrase, annotations: list[Annotation]) -> View:

@@ -72,7 +72,7 @@ class PageOnScreen:
         self.faults: list[str] = []
         page.set_default_timeout(TIMEOUT_MS)
         page.on("pageerror", lambda error: self.faults.append(str(error)))
-        page.on("console", lambda message: self._note(message))
+        page.on("console", self._note)
         page.on("request", lambda request: self._check_address(request.url))
         page.goto(address)
         page.wait_for_selector(".queue-item.is-current")

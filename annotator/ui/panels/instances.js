@@ -30,8 +30,10 @@ function drawRow(item, hovered) {
   row.classList.toggle("is-hovered", item.id === hovered);
   row.querySelector(".swatch").style.background = window.PhrasemaskCanvas.categoryColor(item.color_index);
   row.querySelector(".instance-number").textContent = item.number;
-  row.querySelector(".instance-name").textContent = item.label;
-  row.querySelector(".instance-name").title = `${item.drawn ? "drawn by hand" : `${WORDS[item.decision]}, from '${item.phrase}'`}; click to centre, double click (C) to change the category`;
+  const name = row.querySelector(".instance-name");
+  if (!name) return; // its category is being typed
+  name.textContent = item.label;
+  name.title = `${item.drawn ? "drawn by hand" : `${WORDS[item.decision]}, from '${item.phrase}'`}; click to centre, double click (C) to change the category`;
   row.querySelector(".instance-score").textContent = item.drawn ? "drawn" : item.score.toFixed(2);
   row.querySelector(".yes").setAttribute("aria-pressed", String(item.decision === "accepted"));
   row.querySelector(".no").setAttribute("aria-pressed", String(item.decision === "rejected"));

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from annotator.ahead import RunAhead
-from annotator.records import ImageRecord, ImageState
 from annotator.ui.panel import Reply, Request, ServerFunction, build_panel
 from annotator.ui.presence import Presence
 from annotator.ui.views import image_view
@@ -59,17 +57,14 @@ def stage_functions(workspace: Workspace, ahead: RunAhead, presence: Presence) -
 
 def _prepare_next(workspace: Workspace, image_id: int) -> None:
     """Read, encode and run the phrases on the next images, giving way to the person."""
-    for image in _following(workspace.store.images(), image_id)[:N_AHEAD]:
+    for _ in range(N_AHEAD):
+        image = workspace.store.next_image(image_id)
+        if image is None:
+            return
+        image_id = image.image_id
         try:
             workspace.pictures.preview(image)
-            workspace.encode(image.image_id, ahead=True)
-            workspace.run_kept_phrases(image.image_id, ahead=True)
+            workspace.encode(image_id, ahead=True)
+            workspace.run_kept_phrases(image_id, ahead=True)
         except ImageError:
             continue  # it is recorded with the image, and shown when the person gets there
-
-
-def _following(images: Sequence[ImageRecord], image_id: int) -> list[ImageRecord]:
-    """Images nobody has reviewed, from the one after `image_id` on, around the end."""
-    place = next((index for index, image in enumerate(images) if image.image_id == image_id), -1)
-    around = [*images[place + 1 :], *images[: max(place, 0)]]
-    return [image for image in around if image.state is not ImageState.DONE and not (image.failure or image.missing)]
