@@ -26,11 +26,10 @@ def scale_to_8bit(values: NDArray[Any]) -> tuple[NDArray[np.uint8], str | None]:
     if values.dtype.kind not in "iuf":
         raise TypeError(f"values of type {values.dtype} have no brightness")
     low, high = finite_range(values)
-    bits = 8 * values.dtype.itemsize
     if values.dtype.kind in "iu" and low >= 0 and high <= _FULL_SCALES[-1]:
         full_scale = next(scale for scale in _FULL_SCALES if high <= scale)
-        return _scaled(values, 0, full_scale), f"{bits}-bit values scaled to 8 bit from 0–{full_scale}"
-    kind = "float" if values.dtype.kind == "f" else f"{bits}-bit"
+        return _scaled(values, 0, full_scale), f"16-bit values scaled to 8 bit from 0–{full_scale}"
+    kind = "float" if values.dtype.kind == "f" else f"{8 * values.dtype.itemsize}-bit"
     return _scaled(values, low, high), f"{kind} values scaled to 8 bit from {low:g} to {high:g}"
 
 

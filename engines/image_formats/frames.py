@@ -24,8 +24,10 @@ def count_tiff_pages(data: bytes) -> int:
         (offset,) = struct.unpack_from(order + offset_format, data, 8 if big else 4)
         while offset and offset not in seen and len(seen) <= MAX_COUNTED:
             (n_entries,) = struct.unpack_from(order + count_format, data, offset)
+            after = offset + struct.calcsize(order + count_format) + entry_bytes * n_entries
+            if after > len(data):
+                break
             seen.add(offset)
-            after = offset + struct.calcsize(count_format) + entry_bytes * n_entries
             (offset,) = struct.unpack_from(order + offset_format, data, after)
     except struct.error:
         return len(seen)

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 
 from engines.image_formats.dicom_pictures import open_dicom
 from engines.image_formats.heif_pictures import open_heif
+from engines.image_formats.jpeg_pictures import open_jpeg
 from engines.image_formats.picture import OpenedPicture, Opener
 from engines.image_formats.pillow_pictures import (
     open_avif,
     open_bmp,
     open_gif,
-    open_jpeg,
     open_jpeg_2000,
-    open_png,
     open_pnm,
     open_webp,
 )
+from engines.image_formats.png_pictures import open_png
 from engines.image_formats.quiet import hush_decoders
 from engines.image_formats.signature import ImageKind
 from engines.image_formats.source import PictureSource

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zlib
+from collections import deque
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -32,6 +33,13 @@ def png_orientation(stream: BinaryIO) -> int:
             elif content.startswith(_XMP):
                 xmp = content
     return orientation_of(exif, xmp)
+
+
+def has_end(data: bytes) -> bool:
+    """Whether the file goes on to the end marker; whatever may follow it does not matter."""
+    last = deque(_chunks(io.BytesIO(data)), maxlen=1)
+    end = last[0][1] + last[0][2] + 4 if last else _SIGNATURE_BYTES
+    return data[end + 4 : end + 8] == b"IEND"
 
 
 def has_sound_checksums(data: bytes) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ _MAX_BYTES_PER_PIXEL = 8
 
 def open_tiff(source: PictureSource) -> OpenedPicture:
     """The first page of a TIFF."""
+    if source.data is not None and count_tiff_pages(source.data) == 0:
+        raise source.refusal(CUT_OFF)
     try:
         image = TiffImagePlugin.TiffImageFile(source.stream, "")
     except SyntaxError:
@@ -41,7 +44,7 @@ def _decode_by_pillow(source: PictureSource, image: TiffImagePlugin.TiffImageFil
     data = source.data or b""
     bits, sample_format = _first(tags.get(_BITS_PER_SAMPLE, 8)), _first(tags.get(_SAMPLE_FORMAT, _UNSIGNED))
     if bits == 16 and image.mode in ("RGB", "RGBA"):
-        rgb, notes = rgb_from_16_bit_colours(image, data, int(tags.get(_ORIENTATION, UPRIGHT)))
+        rgb, notes = rgb_from_16_bit_colours(image, lambda: TiffImagePlugin.TiffImageFile(io.BytesIO(data), ""))
     elif image.mode.startswith(("I", "F")) or (image.mode == "L" and sample_format == _SIGNED):
         values = _true_type(np.asarray(image), bits, sample_format)
         rgb, notes = rgb_from_values(values, zero_is_white=tags.get(_PHOTOMETRIC) == _WHITE_IS_ZERO)
@@ -65,8 +68,6 @@ def _open_by_tifffile(source: PictureSource) -> OpenedPicture:
     try:
         import tifffile
     except ImportError as error:
-        if source.data is not None and count_tiff_pages(source.data) == 0:
-            raise source.refusal(CUT_OFF) from error
         raise MissingImageLibraryError(source.path, "TIFF", "tifffile", "tiff") from error
     source.stream.seek(0)
     page = tifffile.TiffFile(source.stream).pages.first
