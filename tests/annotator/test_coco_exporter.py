@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -100,6 +101,17 @@ def opened(path: Path) -> COCO:
 
 def left_behind(out: Path) -> list[Path]:
     return [path for path in out.iterdir() if path.name.startswith(".")]
+
+
+def test_the_line_in_the_documentation_decodes_a_mask(tmp_path):
+    text = (Path(__file__).parents[2] / "docs" / "coco.md").read_text(encoding="utf-8")
+    line = text.split("```python\n")[1].split("```")[0]
+    export(tmp_path)
+    names = {"annotation": written(tmp_path)["annotations"][1]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # pycocotools' own, with NumPy 2
+        exec(line, names)
+    assert np.array_equal(names["pixels"], ring())
 
 
 def test_the_format_is_found_by_its_file():
