@@ -1,106 +1,41 @@
-"""COCO files as their readers see them: pycocotools, COCOeval, plain JSON; and what is left after a failure."""
+"""COCO files as their readers see them: pycocotools, COCOeval, plain JSON."""
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-import subprocess
-import sys
-import tempfile
-import time
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from coco_samples import (
+    HEIGHT,
+    RING,
+    WIDTH,
+    ImageRow,
+    annotation,
+    dataset,
+    export,
+    image,
+    opened,
+    pixel,
+    rectangle,
+    ring,
+    written,
+)
 from PIL import Image
 from pycocotools import mask as coco_mask
-from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 import annotator.exporters
-from annotator.exporters import _coco_check, _draft
+from annotator.exporters import _coco_check
 from annotator.exporters.coco import EXPORTER
 from annotator.exporters.protocol import Exporter, ExportError, ExportOptions, ExportReport, ExportSource
-from annotator.records import Annotation, Category, Decision, ImageRecord
+from annotator.records import Category, Decision, ImageRecord
 from engines.discovery import discover
 from engines.masks import Mask
-
-CATEGORIES = (Category(3, "cat"), Category(8, " tie "), Category(5, "Öl-Kännchen 茶", "thing"))
-HEIGHT, WIDTH = 30, 40
-
-ImageRow = tuple[ImageRecord, list[Annotation]]
-
-
-def image(image_id: int, path: str, done: bool = True, height: int | None = HEIGHT, width: int | None = WIDTH):
-    return ImageRecord(image_id, path, 1, 1, "00", height, width, None, False, done, 1, 0, 0, 0)
-
-
-def annotation(annotation_id: int, image_id: int, pixels: np.ndarray | Mask, **changes: Any) -> Annotation:
-    mask = pixels if isinstance(pixels, Mask) else Mask.encode(pixels)
-    fields = {"category_id": 3, "phrase": "striped cat", "score": 0.75, "bundle_id": "b", **changes}
-    fields.setdefault("decision", Decision.ACCEPTED)
-    x1, y1, x2, y2 = mask.xyxy.tolist()
-    return Annotation(annotation_id, image_id, mask=mask, xyxy=(x1, y1, x2, y2), **fields)
-
-
-def rectangle(top: int = 5, left: int = 6, height: int = 10, width: int = 12) -> np.ndarray:
-    pixels = np.zeros((HEIGHT, WIDTH), dtype=bool)
-    pixels[top : top + height, left : left + width] = True
-    return pixels
-
-
-def ring() -> np.ndarray:
-    return rectangle(2, 3, 20, 25) & ~rectangle(8, 9, 6, 5) & ~rectangle(16, 20, 3, 4)
-
-
-def two_parts() -> np.ndarray:
-    return rectangle(0, 0, 5, 5) | rectangle(25, 35, 5, 5)
-
-
-def pixel() -> np.ndarray:
-    return rectangle(29, 39, 1, 1)
-
-
-def dataset() -> list[ImageRow]:
-    return [
-        (image(1, "a.jpg"), [annotation(1, 1, rectangle()), annotation(2, 1, ring(), category_id=8)]),
-        (image(2, "sub/a.jpg"), [annotation(7, 2, two_parts(), score=None, phrase=None), annotation(8, 2, pixel())]),
-        (image(4, "empty.png"), []),
-        (image(5, "never looked at.png", done=False), []),
-        (image(6, 'sub/ö 猫 \'n "q" 😀.v2.jpeg', done=False), [annotation(9, 6, ring(), category_id=5)]),
-    ]
-
-
-def export(
-    out: Path, rows: Iterable[ImageRow] | None = None, folder: Path | None = None, **options: Any
-) -> ExportReport:
-    images = dataset() if rows is None else rows
-    source = ExportSource(CATEGORIES, images, folder or out / "pictures", "cats at home")
-    return EXPORTER.write(source, out, ExportOptions(**options))
-
-
-def written(out: Path, name: str = "instances.json") -> dict[str, Any]:
-    def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} in the file")
-
-    content: dict[str, Any] = json.loads((out / name).read_text(encoding="utf-8"), parse_constant=refuse)
-    return content
-
-
-def opened(path: Path) -> COCO:
-    coco = COCO(str(path))
-    assert coco.anns
-    return coco
-
-
-def left_behind(out: Path) -> list[Path]:
-    return [path for path in out.iterdir() if path.name.startswith(".")]
 
 
 def test_the_line_in_the_documentation_decodes_a_mask(tmp_path):
@@ -321,9 +256,6 @@ def test_the_images_are_walked_once_and_not_kept(tmp_path):
     assert most_alive < 4
 
 
-RING = Mask.encode(ring())
-
-
 def test_more_masks_on_one_image_than_pycocotools_takes_at_once(tmp_path):
     export(tmp_path, [(image(1, "crowd.jpg"), [annotation(i, 1, RING) for i in range(1, 700)])])
     assert len(written(tmp_path)["annotations"]) == 699
@@ -353,190 +285,6 @@ def test_an_upright_size_is_compared_with_the_upright_picture(tmp_path):
 def test_without_the_check_nothing_is_read_back(tmp_path, monkeypatch):
     monkeypatch.setattr(_coco_check, "rows_of", lambda *_: pytest.fail("the file was read"))
     assert export(tmp_path, verify=False).n_annotations == 5
-
-
-@pytest.mark.parametrize("opened_whole_bytes", [0, 2**30])
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (b'"area":120', b'"area":121'),
-        (b'"bbox":[6.0', b'"bbox":[7.0'),
-        (b'"size":[30,40]', b'"size":[40,30]'),
-        (b'"counts":"', b'"counts":"1'),
-        (b'"id":2,"image_id"', b'"id":1,"image_id"'),
-        (b'"image_id":2', b'"image_id":77'),
-        (b'"iscrowd":0', b'"iscrowd":1'),
-        (b'"score":0.75', b'"score":NaN'),
-        (b'"height":30', b'"height":31'),
-        (b'"images":[', b'"images":[]['),
-    ],
-)
-def test_a_file_that_does_not_read_back_as_meant_replaces_nothing(tmp_path, monkeypatch, old, new, opened_whole_bytes):
-    before = export(tmp_path).files[0].read_bytes()
-    finish = _draft.Draft.finish
-
-    def damage(draft: _draft.Draft) -> None:
-        finish(draft)
-        content = draft.draft_path.read_bytes()
-        assert old in content
-        draft.draft_path.write_bytes(content.replace(old, new, 1))
-
-    monkeypatch.setattr(_draft.Draft, "finish", damage)
-    monkeypatch.setattr(_coco_check, "_OPENED_WHOLE_BYTES", opened_whole_bytes)
-    with pytest.raises(ExportError, match=r"instances\.json failed its check: .*; nothing was replaced"):
-        export(tmp_path)
-    assert (tmp_path / "instances.json").read_bytes() == before
-    assert left_behind(tmp_path) == []
-
-
-def test_an_export_prints_nothing(tmp_path, capsys):
-    export(tmp_path)
-    assert capsys.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize(
-    ("number", "sentence"),
-    [
-        (errno.ENOSPC, "the disk is full; free some space and export again"),
-        (errno.EROFS, "the disk is read-only; choose another folder"),
-        (errno.EACCES, "there is no permission to write there"),
-    ],
-)
-@pytest.mark.parametrize("fails_at", ["write", "finish", "commit"])
-def test_a_disk_that_refuses_leaves_the_previous_export(tmp_path, monkeypatch, number, sentence, fails_at):
-    before = export(tmp_path).files[0].read_bytes()
-
-    def refuse(*_: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    if fails_at == "write":
-        monkeypatch.setattr(Path, "open", lambda path, mode="r": _FullFile(path, mode, number))
-    else:
-        monkeypatch.setattr(*{"finish": (os, "fsync"), "commit": (Path, "replace")}[fails_at], refuse)
-    with pytest.raises(ExportError) as caught:
-        export(tmp_path)
-    monkeypatch.undo()
-    assert str(caught.value).startswith(f"{tmp_path / 'instances.json'} cannot be written: {sentence}")
-    assert (tmp_path / "instances.json").read_bytes() == before
-    assert left_behind(tmp_path) == []
-
-
-class _FullFile:
-    """A file on a disk that takes a hundred bytes more."""
-
-    def __init__(self, path: Path, mode: str, number: int) -> None:
-        self._file = open(path, mode)  # noqa: PTH123, SIM115
-        self._number = number
-        self._n_left = 100
-
-    def write(self, content: bytes) -> None:
-        self._n_left -= len(content)
-        if self._n_left < 0:
-            raise OSError(self._number, os.strerror(self._number))
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def test_a_file_in_the_place_of_the_folder_is_one_sentence(tmp_path):
-    (tmp_path / "out").write_text("mine")
-    with pytest.raises(ExportError, match="a file stands where the folder should be"):
-        export(tmp_path / "out")
-    with pytest.raises(ExportError, match="is a file, not a folder"):
-        export(tmp_path / "out" / "deeper")
-    assert (tmp_path / "out").read_text() == "mine"
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
-def test_a_read_only_folder_is_one_sentence():
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder, "read only")
-        out.mkdir()
-        out.chmod(0o555)
-        Path(folder).chmod(0o755)
-        sentence = "read only.* cannot be written: there is no permission to write there"
-        with as_an_ordinary_user(), pytest.raises(ExportError, match=sentence):
-            export(out)
-
-
-@contextmanager
-def as_an_ordinary_user() -> Iterator[None]:
-    """The administrator may write anywhere, so the administrator's tests become someone else for a moment."""
-    me = os.geteuid()
-    if me == 0:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(me)
-
-
-def test_a_source_that_fails_in_the_middle_leaves_the_previous_export(tmp_path):
-    before = export(tmp_path).files[0].read_bytes()
-
-    def rows() -> Iterator[ImageRow]:
-        yield from dataset()
-        raise RuntimeError("the project is gone")
-
-    with pytest.raises(RuntimeError, match="the project is gone"):
-        export(tmp_path, rows())
-    assert (tmp_path / "instances.json").read_bytes() == before
-    assert left_behind(tmp_path) == []
-
-
-def test_a_draft_left_by_a_killed_run_is_removed_when_it_is_old(tmp_path):
-    old, fresh = tmp_path / ".instances.json.aa.part", tmp_path / ".instances.json.bb.part"
-    for path in (old, fresh):
-        path.write_text("{")
-    yesterday = time.time() - 2 * 24 * 3600
-    os.utime(old, (yesterday, yesterday))
-    export(tmp_path)
-    assert left_behind(tmp_path) == [fresh]
-
-
-def test_the_file_gets_the_permissions_of_any_new_file(tmp_path):
-    (tmp_path / "ordinary").write_text("")
-    export(tmp_path)
-    assert (tmp_path / "instances.json").stat().st_mode == (tmp_path / "ordinary").stat().st_mode
-
-
-_KILL_EXPORTS = """
-import os, random, signal, sys, time
-from pathlib import Path
-sys.path[:0] = {paths!r}
-from test_coco_exporter import RING, annotation, export, image, written
-def once():
-    rows = ((image(i, f"{{i}}.jpg"), [annotation(i, i, RING)]) for i in range(1, 101))
-    export(out, rows, segmentation="both")
-out, versions = Path(sys.argv[1]), set()
-random.seed(1)
-once()
-start = time.monotonic()
-once()
-took_s = time.monotonic() - start
-for _ in range(30):
-    child = os.fork()
-    while child == 0:
-        once()
-    time.sleep(random.uniform(0, 3 * took_s))
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    for name in ("instances.json", "instances_polygon.json"):
-        content = written(out, name)
-        assert len(content["images"]) == len(content["annotations"]) == 100
-    versions.add((out / name).stat().st_mtime_ns)
-print(len(versions), len(list(out.glob(".*.part"))))
-"""
-
-
-@pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
-def test_an_export_killed_at_any_moment_leaves_whole_files(tmp_path):
-    script = _KILL_EXPORTS.format(paths=[str(Path(__file__).parents[2]), str(Path(__file__).parent)])
-    command = [sys.executable, "-c", script, str(tmp_path)]
-    finished = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    n_versions, n_cut_off = map(int, finished.stdout.split())
-    assert n_versions > 3
-    assert n_cut_off > 3
 
 
 def test_an_option_that_does_not_exist_is_refused():

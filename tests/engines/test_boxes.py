@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from pycocotools import mask as coco_mask
@@ -49,6 +49,7 @@ def test_a_box_turned_inside_out_has_no_area():
     assert boxes.area([[10, 10, 5, 5]]).tolist() == [0]
 
 
+@settings(deadline=None)
 @given(xywh_arrays, xywh_arrays)
 def test_iou_and_containment_are_those_of_pycocotools(a, b):
     a_xyxy, b_xyxy = boxes.xywh_to_xyxy(a), boxes.xywh_to_xyxy(b)

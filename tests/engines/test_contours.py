@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from pycocotools import mask as coco_mask
@@ -47,6 +47,7 @@ def n_parts(pixels: np.ndarray) -> int:
     return n
 
 
+@settings(deadline=None)
 @given(st.one_of(pixel_arrays, coarse_arrays))
 @example(checkerboard)
 @example(~checkerboard)
@@ -106,6 +107,7 @@ def test_tolerance_leaves_out_corners_and_keeps_the_shape(pixels):
     assert iou_matrix([rasterised(simple, *pixels.shape)], [Mask.encode(pixels)])[0, 0] > 0.97
 
 
+@settings(deadline=None)
 @given(pixel_arrays, st.floats(0.1, 20))
 def test_no_part_is_lost_to_the_tolerance(pixels, tolerance_px):
     outlines = outlined(pixels, tolerance_px)

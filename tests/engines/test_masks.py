@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from pycocotools import mask as coco_mask
@@ -33,6 +33,7 @@ def runs_by_walking(pixels: np.ndarray) -> list[int]:
     return runs
 
 
+@settings(deadline=None)
 @given(pixel_arrays)
 def test_a_mask_decodes_to_the_pixels_it_was_made_of(pixels):
     mask = Mask.encode(pixels)
@@ -42,6 +43,7 @@ def test_a_mask_decodes_to_the_pixels_it_was_made_of(pixels):
     assert mask.area == pixels.sum()
 
 
+@settings(deadline=None)
 @given(pixel_arrays)
 def test_runs_are_expanded_and_compressed_as_coco_defines_them(pixels):
     height, width = pixels.shape
@@ -50,12 +52,14 @@ def test_runs_are_expanded_and_compressed_as_coco_defines_them(pixels):
     assert compress(np.array(runs_by_walking(pixels)), height, width) == counts
 
 
+@settings(deadline=None)
 @given(st.lists(pixel_arrays, max_size=5))
 def test_the_pixels_of_many_texts_are_counted_at_once(arrays_of_pixels):
     counts = [Mask.encode(pixels).counts for pixels in arrays_of_pixels]
     assert n_pixels_each(counts).tolist() == [pixels.size for pixels in arrays_of_pixels]
 
 
+@settings(deadline=None)
 @given(pixel_arrays)
 def test_a_foreign_rle_is_the_same_mask_in_each_of_its_forms(pixels):
     mask, size = Mask.encode(pixels), list(pixels.shape)
@@ -105,6 +109,7 @@ def test_a_compressed_rle_of_another_image_is_refused():
         Mask.from_rle({"size": [30, 40], "counts": square(1, 1, 5).counts})
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_iou_and_containment_are_those_of_the_pixels(data):
     shape = data.draw(array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=10))
@@ -144,6 +149,7 @@ def test_a_box_is_tight_and_exclusive_at_its_end():
     assert mask.xyxy.dtype == np.float32
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_a_union_holds_every_pixel(data):
     shape = data.draw(array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=10))

@@ -7,7 +7,7 @@ import tracemalloc
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
@@ -47,6 +47,7 @@ def blob(size: int = 288, centre: tuple[float, float] = (90, 150), radius: float
     return (radius - np.hypot(y - centre[0], x - centre[1]) + wobble).astype(np.float32)
 
 
+@settings(deadline=None)
 @given(logit_arrays, sides, sides, st.sampled_from([0.0, -1.25, 2.5]))
 def test_the_mask_is_where_the_formula_exceeds_the_threshold(logits, height, width, threshold):
     found = encode_upsampled(logits, height, width, threshold).decode()
@@ -55,6 +56,7 @@ def test_the_mask_is_where_the_formula_exceeds_the_threshold(logits, height, wid
     assert np.all(found[wanted > threshold + 1e-5])
 
 
+@settings(deadline=None)
 @given(logit_arrays, sides, sides)
 def test_the_rle_is_one_that_coco_would_write(logits, height, width):
     mask = encode_upsampled(logits, height, width)
