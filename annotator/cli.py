@@ -5,7 +5,6 @@ Exit codes: 0 done; 1 done, but some images failed; 2 wrong usage or nothing don
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import logging
 import os
@@ -25,6 +24,8 @@ from annotator.phrase_list import parse_phrases
 from annotator.predictor import Predictor
 from annotator.prelabel import Prelabeller, PrelabelOptions, PrelabelSummary
 from annotator.store import ProjectStore
+from annotator.ui.shell import is_loopback
+from annotator.ui.shell import serve as serve_page
 from annotator.workspace import Workspace
 from engines.errors import PhrasemaskError
 from engines.loader import AUTO, runtimes
@@ -69,8 +70,6 @@ def serve(
     credentials = _credentials(auth, host)
     folder = folder if folder is not None or project is not None else DEFAULT_FOLDER
     with _workspace(folder, project or _default_project(folder), model, runtime, device) as workspace:
-        from annotator.ui.shell import serve as serve_page
-
         _say(f"Phrasemask over {workspace.folder.root}: http://{_shown_host(host)}:{port} (stop with Ctrl+C)")
         serve_page(workspace, host, port, credentials, open_browser=browser and _has_screen())
 
@@ -194,20 +193,13 @@ def _default_project(folder: Path | None) -> Path:
 
 def _credentials(auth: str | None, host: str) -> tuple[str, str] | None:
     if auth is None:
-        if not _is_loopback(host):
+        if not is_loopback(host):
             raise CommandError(f"--host {host} can be reached from other machines: give --auth USER:PASS too")
         return None
     user, colon, password = auth.partition(":")
     if not (user and colon and password):
         raise CommandError("--auth takes a name and a password with a colon between them, such as --auth anna:secret")
     return user, password
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _shown_host(host: str) -> str:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from engines.bundle import SHIPPED_MODELS, find_bundles, locate_bundle, read_bundle
+from engines.discovery import choose
 from engines.errors import BundleError
-from engines.loader import families, load_segmenter, runtimes
+from engines.loader import check_device, choose_runtime, families, load_segmenter, runtimes
 from engines.protocols import Segmenter
 
 DEFAULT_MODEL = "starter"
@@ -75,8 +76,10 @@ def list_runtimes() -> list[RuntimeRow]:
 
 
 def model_loader(name_or_folder: str, runtime: str, device: str) -> Callable[[], Segmenter]:
-    """A function that loads the model. A name, folder or manifest that is wrong raises a `BundleError` now."""
+    """A function that loads the model. What is plainly wrong raises now: a `BundleError`, a runtime, a device."""
     bundle = read_bundle(locate_bundle(name_or_folder, model_folders()))
+    choose(families(), "model family", bundle.family)
+    check_device(choose_runtime(runtime), device)
     return lambda: load_segmenter(bundle, runtime, device)
 
 

@@ -82,6 +82,10 @@ class Predictor:
         self._answers: FeatureCache[_AnswerKey, Answer] = FeatureCache(ANSWERS_LIMIT_BYTES, lambda item: item.nbytes)
         self.timings = Timings()
 
+    def load(self) -> None:
+        """Load the model now, so that the first image does not wait for it."""
+        _ = self.segmenter
+
     @property
     def segmenter(self) -> Segmenter:
         """The model, loaded now if it is not yet."""

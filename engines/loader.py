@@ -42,10 +42,19 @@ def choose_runtime(name: str = AUTO) -> Runtime:
     raise RuntimeUnavailableError("no runtime", reasons)
 
 
+def check_device(runtime: Runtime, device: str) -> None:
+    """Raise `RuntimeUnavailableError` for a device that the runtime does not find here; `auto` always passes."""
+    devices = runtime.devices()
+    if device not in (AUTO, *devices):
+        reason = f"{runtime.title} finds only {', '.join(devices)}; choose one of these or '{AUTO}'"
+        raise RuntimeUnavailableError(f"device '{device}'", reason)
+
+
 def load_segmenter(bundle: ModelBundle, runtime: str = AUTO, device: str = AUTO) -> Segmenter:
     """Check the bundle's files and open its graphs. Raises a `BundleError` or `RuntimeUnavailableError`."""
     family = choose(families(), "model family", bundle.family)
     chosen = choose_runtime(runtime)
+    check_device(chosen, device)
     bundle.verify()
     return family.load(bundle, _graph_opener(bundle, chosen, device))
 

@@ -50,7 +50,7 @@ def _answering(function: ServerFunction) -> ServerFunction:
     @functools.wraps(function)
     def answer(request: Request) -> Reply:
         try:
-            return function(request)
+            return function(request if isinstance(request, dict) else {})
         except RevisionConflictError as error:
             return {"error": str(error), "conflict": True}
         except PhrasemaskError as error:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from annotator.ahead import RunAhead
@@ -27,15 +27,19 @@ from annotator.workspace import Workspace
 
 if TYPE_CHECKING:
     import gradio
+    from starlette.middleware import Middleware
 
 TITLE = "Phrasemask"
+_A_DAY_S = (86_400, 86_400)
+"""How often Gradio's temporary files are looked through, and the age at which they go."""
 
 
 def build_page(workspace: Workspace, ahead: RunAhead) -> gradio.Blocks:
     """The page over an open workspace. It holds ids only: a reload shows what is on disk."""
+    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
     import gradio
 
-    with gradio.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as page:
+    with gradio.Blocks(title=TITLE, analytics_enabled=False, fill_width=True, delete_cache=_A_DAY_S) as page:
         build_status(workspace)
         with gradio.Row(elem_id="workbench"):
             build_queue(workspace)
@@ -64,7 +68,7 @@ def open_page(
     """Serve the page while the block runs; the model is loaded meanwhile, so that the page is there at once."""
     _check_port(host, port)
     ahead = RunAhead()
-    Thread(target=lambda: workspace.predictor.segmenter, name="load-model", daemon=True).start()
+    ahead.ask(workspace.predictor.load)
     page = build_page(workspace, ahead)
     try:
         page.launch(
@@ -83,12 +87,23 @@ def open_page(
             show_error=True,
             css=canvas_css() + page_asset("page.css"),
             head=_head(),
+            app_kwargs={"middleware": _host_check(host)},
             allowed_paths=_allowed_paths(workspace),
         )
         yield page
     finally:
         page.close(verbose=False)
         ahead.stop()
+
+
+def _host_check(host: str) -> list[Middleware]:
+    """On this machine alone, answer to its own names only, so that no web page can reach us under another name."""
+    from starlette.middleware import Middleware
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+    if not is_loopback(host):
+        return []
+    return [Middleware(TrustedHostMiddleware, allowed_hosts=["localhost", "127.0.0.1", "[::1]", host])]
 
 
 def _head() -> str:
@@ -100,6 +115,14 @@ def _allowed_paths(workspace: Workspace) -> list[str]:
     """Only the copies made for the page and the exported files; never the folder of pictures itself."""
     folders: list[Path] = [workspace.previews.root, workspace.project / EXPORTS_FOLDER]
     return [str(folder.resolve()) for folder in folders]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can be reached from this machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _check_port(host: str, port: int) -> None:

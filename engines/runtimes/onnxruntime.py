@@ -62,14 +62,9 @@ def _load_graph(path: Path, spec: GraphSpec, device: str) -> OnnxRuntimeSession:
 
 
 def _resolve(device: str) -> str:
-    devices = _devices()
-    if device == "auto":
-        return devices[-1] if len(devices) == 1 else "cuda:0"
-    if device not in devices:
-        raise RuntimeUnavailableError(
-            f"device '{device}'", f"ONNX Runtime finds only {', '.join(devices)}; choose one of these or 'auto'"
-        )
-    return device
+    if device != "auto":
+        return device
+    return "cuda:0" if n_cuda_devices() else "cpu"
 
 
 def _providers(device: str) -> list[Any]:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import onnxruntime
 import pytest
 from tiny_models import check_doubling, write_doubling_bundle
 
@@ -19,6 +20,13 @@ from engines.protocols import Family, Runtime
 def doubling(tmp_path):
     write_doubling_bundle(tmp_path)
     return read_bundle(tmp_path)
+
+
+class CpuOnlySession(onnxruntime.InferenceSession):
+    """What the library gives where CUDA was asked for and did not load: a session on the CPU, without a word."""
+
+    def __init__(self, path, options, providers):
+        super().__init__(path, options, providers=["CPUExecutionProvider"])
 
 
 def load(runtime: Runtime, bundle, device="cpu"):
@@ -85,8 +93,17 @@ def test_an_unknown_runtime_names_those_there_are():
 
 
 def test_a_device_that_is_not_there_is_refused_by_name(doubling):
-    with pytest.raises(RuntimeUnavailableError, match="device 'cuda:99'"):
-        load(choose_runtime("onnxruntime"), doubling, "cuda:99")
+    with pytest.raises(RuntimeUnavailableError, match=r"device 'cuda:99' cannot be used here: .* finds only cpu"):
+        load_segmenter(doubling, device="cuda:99")
+
+
+def test_a_gpu_whose_libraries_do_not_load_is_a_warning_or_a_refusal(doubling, monkeypatch, caplog):
+    monkeypatch.setattr("engines.runtimes.onnxruntime.n_cuda_devices", lambda: 1)
+    monkeypatch.setattr("onnxruntime.InferenceSession", CpuOnlySession)
+    assert load(choose_runtime("onnxruntime"), doubling, "auto").device == "cpu"
+    assert "ONNX Runtime runs on the CPU" in caplog.text
+    with pytest.raises(RuntimeUnavailableError, match="CUDA libraries did not load"):
+        load(choose_runtime("onnxruntime"), doubling, "cuda:0")
 
 
 def test_a_bundle_of_an_unknown_family_is_refused(tmp_path):

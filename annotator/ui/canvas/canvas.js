@@ -14,6 +14,7 @@
  */
 (function (ns) {
   const SMALL_TARGET_PX = 14; // instances smaller than this on the screen can be hit beside their pixels
+  const ROUNDING = 1e-9; // sliders step in binary fractions of 0.01
   const HELP = "Image with instance masks. Click toggles an instance, drag pans, the wheel zooms, 0 fits.";
 
   const COMPARED = [
@@ -223,7 +224,7 @@
     visibleItems() {
       return this.items.filter(({ instance }) => {
         if (instance.decision === "rejected") return this.isRejectedVisible;
-        return instance.decision === "accepted" || instance.drawn || !(instance.score < this.threshold);
+        return instance.decision === "accepted" || instance.drawn || !(instance.score < this.threshold - ROUNDING);
       });
     }
 

@@ -53,11 +53,13 @@ def instance_functions(workspace: Workspace) -> list[ServerFunction]:
 
     def undo(request: Request) -> Reply:
         """Take back the last step, wherever it was made."""
-        return _after(workspace.store.undo(), int(request["id"]))
+        shown = int(request["id"])
+        return _after(workspace.store.undo(), shown)
 
     def redo(request: Request) -> Reply:
         """Do again the step that was taken back last."""
-        return _after(workspace.store.redo(), int(request["id"]))
+        shown = int(request["id"])
+        return _after(workspace.store.redo(), shown)
 
     def _after(action: Action | None, shown: int) -> Reply:
         image_id = action.image_id if action else shown
