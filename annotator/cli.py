@@ -119,9 +119,16 @@ def export(
     ] = "accepted",
     min_score: Annotated[float, typer.Option(min=0, max=1, help="Leave out suggestions with a lower score.")] = 0.0,
     min_area: Annotated[int, typer.Option(min=1, help="Leave out masks with fewer pixels.")] = 1,
+    tolerance_px: Annotated[float, typer.Option(min=0, help="How far polygons may leave the mask's edge.")] = 0.0,
+    category_base: Annotated[int, typer.Option(min=0, max=1, help="The id of the first category.")] = 1,
 ) -> None:
     """Write the project as a dataset, then read it back and check every mask."""
-    options = ExportOptions(segmentation=_one_of(segmentation, SEGMENTATIONS, "--segmentation"), min_area=min_area)
+    options = ExportOptions(
+        segmentation=_one_of(segmentation, SEGMENTATIONS, "--segmentation"),
+        min_area=min_area,
+        tolerance_px=tolerance_px,
+        category_base=category_base,
+    )
     with ProjectStore.open(project, create=False) as store:
         chosen = _one_of(decision, DECISIONS, "--decision")
         raise typer.Exit(_print_export(store, out, chosen, format_name, options, min_score))
