@@ -26,12 +26,20 @@ window.phrasemask = (() => {
     dialog: null, // name of the open dialog
   };
   const WRITES = new Set(["keep_phrase", "forget_phrase", "decide", "finish", "relabel", "draw_box", "undo", "redo"]);
+  // How a person likes to look at things is the browser's to remember.
+  const REMEMBERED = ["threshold", "opacity", "showRejected"];
+  const MEMORY = "phrasemask-view";
+  Object.assign(state, JSON.parse(localStorage.getItem(MEMORY) ?? "{}"));
+
   const listeners = new Set();
   const functions = {};
   let scheduled = false;
 
   function update(changes) {
     Object.assign(state, changes);
+    if (REMEMBERED.some((name) => name in changes)) {
+      localStorage.setItem(MEMORY, JSON.stringify(Object.fromEntries(REMEMBERED.map((name) => [name, state[name]]))));
+    }
     if (scheduled) return;
     scheduled = true;
     queueMicrotask(() => {
