@@ -31,6 +31,7 @@ from engines.protocols import Capabilities, Family, SegmenterInfo, Session
 from engines.types import BoxPrompt, ImageFeatures, Instance, Phrase, PhraseFeatures, SegmentOptions
 
 _VOCABULARY_FILE = "vocabulary.json"
+_SURE_SCORE = 0.5
 _CAPABILITIES = Capabilities(
     open_vocabulary=False, box_to_mask=True, exemplar_boxes=False, score_floor=SCORE_FLOOR
 )
@@ -86,6 +87,12 @@ class StarterSegmenter:
                 instances.append(Instance(mask, mask.xyxy, score))
         kept = suppress([one.mask for one in instances], options.suppress_iou, options.suppress_containment)
         return [instances[index] for index in kept]
+
+    def example_phrases(self, image: ImageFeatures) -> list[str]:
+        """The categories that are surely on the image, surest first."""
+        detections = detections_of(image.tensors)
+        sure = detections.categories[detections.scores >= _SURE_SCORE]
+        return [self._vocabulary.name_of(category) for category in dict.fromkeys(sure.tolist())]
 
     def mask_box(self, image: ImageFeatures, box: BoxPrompt) -> Instance:
         """The thing inside a drawn box, never outside it; where nothing stands out, the box's inscribed ellipse."""

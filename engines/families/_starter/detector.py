@@ -1,4 +1,4 @@
-"""Boxes of the 80 COCO categories: SSDLite-MobileNetV2 on the whole picture and on overlapping tiles of it."""
+"""Boxes of the 80 COCO categories: SSDLite-MobileNetV2 on several views of the picture, which must agree."""
 
 from __future__ import annotations
 
@@ -9,18 +9,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engines import boxes
+from engines.families._starter.agreement import Candidate, agree
+from engines.families._starter.views import View, views_of
 from engines.protocols import Session
 
 SCORE_FLOOR = 0.3
 """Hits below this are noise more often than objects."""
-_INPUT_SIZE = 300
-_TILE_SHARE = 0.6
-_MAX_ASPECT = 2.0
-_MAX_WINDOWS = 6
+_HIT_FLOOR = 0.1
+"""A view's hit below the floor can still confirm what another view sees."""
 _SUPPRESS_IOU = 0.5
 _SUPPRESS_CONTAINMENT = 0.8
-_INSIDE_WHOLE = 0.5
-_MIN_SIDE_FOR_TILES_PX = 32
+_SAME_THING_IOU = 0.75
+_SAME_THING_IOU_IN_GROUP = 0.5
+_GROUPS = (
+    frozenset(range(2, 10)),  # vehicles
+    frozenset(range(16, 26)),  # animals
+    frozenset({44, 46, 47, 51, 64, 86}),  # bottle, wine glass, cup, bowl, potted plant, vase
+    frozenset({52, 53, 54, 55, 56, 57, 58, 59, 60, 61}),  # food
+    frozenset({15, 62, 63, 65, 67}),  # furniture
+    frozenset({27, 31, 33}),  # bags
+    frozenset({72, 73, 77, 78, 79, 82}),  # screens and appliances
+)
+"""Categories (COCO ids) that the detector takes for one another: one thing is only one of them."""
 
 
 @dataclass(frozen=True)
@@ -41,23 +51,36 @@ class Detections:
 
 
 def detect(session: Session, rgb: NDArray[np.uint8]) -> Detections:
-    """Every detection in an (H, W, 3) uint8 RGB picture that scores at least `SCORE_FLOOR`.
-
-    Tiles find what is small in the whole picture. A tile's hit that lies mostly inside an object of the same category
-    found in the whole picture is a part of it and is left out.
-    """
-    whole, *tiles = _windows(rgb.shape[0], rgb.shape[1])
-    found = suppress(_detect_window(session, rgb, whole))
-    if not tiles:
-        return found
-    parts = _join([_detect_window(session, rgb, tile) for tile in tiles])
-    if len(found) and len(parts):
-        same = parts.categories[:, None] == found.categories[None, :]
-        parts = parts.take(~((boxes.containment(parts.xyxy, found.xyxy) > _INSIDE_WHOLE) & same).any(axis=1))
-    return suppress(_join([found, parts]))
+    """Every detection in an (H, W, 3) uint8 RGB picture that scores at least `SCORE_FLOOR`."""
+    views = views_of(rgb.shape[0], rgb.shape[1])
+    hits = [hit for index, view in enumerate(views) for hit in _look(session, rgb, view, index)]
+    found = [candidate for candidate in agree(hits, n_views=len(views)) if candidate.score >= SCORE_FLOOR]
+    found.sort(key=lambda candidate: -candidate.score)
+    everything = Detections(
+        np.array([one.xyxy for one in found], dtype=np.float32).reshape(-1, 4),
+        np.array([one.score for one in found], dtype=np.float32),
+        np.array([one.category for one in found], dtype=np.int64),
+    )
+    return _one_category_each(_suppress(everything))
 
 
-def suppress(detections: Detections) -> Detections:
+def _look(session: Session, rgb: NDArray[np.uint8], view: View, index: int) -> list[Candidate]:
+    """Hits of one view without repeats of the same category."""
+    outputs = session.run({"image": view.look(rgb)})
+    rows, columns = np.nonzero(outputs["scores"][0] >= _HIT_FLOOR)
+    raw = Detections(
+        view.to_picture(outputs["boxes"][0, rows, 0][:, [1, 0, 3, 2]]),
+        np.clip(outputs["scores"][0, rows, columns], 0.0, 1.0).astype(np.float32),
+        columns.astype(np.int64) + 1,
+    )
+    kept = _suppress(raw.take(np.flatnonzero(boxes.area(raw.xyxy) > 0)))
+    return [
+        Candidate(kept.xyxy[row], float(kept.scores[row]), int(kept.categories[row]), view.is_tile, index)
+        for row in range(len(kept))
+    ]
+
+
+def _suppress(detections: Detections) -> Detections:
     """Drop a box that overlaps or lies in a better one of the same category; best first."""
     kept: list[int] = []
     for category in np.unique(detections.categories):
@@ -70,50 +93,19 @@ def suppress(detections: Detections) -> Detections:
     return detections.take(np.array(kept, dtype=np.int64))
 
 
-def _windows(height: int, width: int) -> list[tuple[int, int, int, int]]:
-    """Windows as x1 y1 x2 y2, the whole picture first. A long strip is cut along its length instead of into quarters."""
-    windows = [(0, 0, width, height)]
-    if min(height, width) < _MIN_SIDE_FOR_TILES_PX:
-        return windows
-    if max(height, width) > _MAX_ASPECT * min(height, width):
-        return windows + _strip_windows(height, width)
-    tile_h, tile_w = round(height * _TILE_SHARE), round(width * _TILE_SHARE)
-    lefts, tops = (0, width - tile_w), (0, height - tile_h)
-    return windows + [(left, top, left + tile_w, top + tile_h) for top in tops for left in lefts]
+def _one_category_each(detections: Detections) -> Detections:
+    """Of boxes around the same thing, the best category only."""
+    overlap = boxes.iou_matrix(detections.xyxy, detections.xyxy)
+    kept: list[int] = []
+    for row in range(len(detections)):
+        limits = [_limit(int(detections.categories[row]), int(detections.categories[other])) for other in kept]
+        if not (overlap[row, kept] > np.array(limits, dtype=np.float64)).any():
+            kept.append(row)
+    return detections.take(np.array(kept, dtype=np.int64))
 
 
-def _strip_windows(height: int, width: int) -> list[tuple[int, int, int, int]]:
-    long, short = max(height, width), min(height, width)
-    count = min(_MAX_WINDOWS, int(np.ceil(1.5 * long / short)))
-    length = max(short, round(1.5 * long / count))
-    starts = np.linspace(0, long - length, count).round().astype(int).tolist()
-    if width >= height:
-        return [(start, 0, start + length, height) for start in starts]
-    return [(0, start, width, start + length) for start in starts]
-
-
-def _detect_window(session: Session, rgb: NDArray[np.uint8], window: tuple[int, int, int, int]) -> Detections:
-    import cv2
-
-    x1, y1, x2, y2 = window
-    resized = cv2.resize(rgb[y1:y2, x1:x2], (_INPUT_SIZE, _INPUT_SIZE), interpolation=_interpolation(x2 - x1, y2 - y1))
-    outputs = session.run({"image": (resized.astype(np.float32) / 127.5 - 1.0)[None]})
-    rows, columns = np.nonzero(outputs["scores"][0] >= SCORE_FLOOR)
-    relative = np.clip(outputs["boxes"][0, rows, 0][:, [1, 0, 3, 2]], 0.0, 1.0)
-    xyxy = relative * [x2 - x1, y2 - y1, x2 - x1, y2 - y1] + [x1, y1, x1, y1]
-    scores = np.clip(outputs["scores"][0, rows, columns], 0.0, 1.0)
-    return Detections(xyxy.astype(np.float32), scores.astype(np.float32), columns.astype(np.int64) + 1)
-
-
-def _interpolation(width: int, height: int) -> int:
-    import cv2
-
-    return int(cv2.INTER_AREA if min(width, height) > 2 * _INPUT_SIZE else cv2.INTER_LINEAR)
-
-
-def _join(parts: list[Detections]) -> Detections:
-    return Detections(
-        np.concatenate([part.xyxy for part in parts]),
-        np.concatenate([part.scores for part in parts]),
-        np.concatenate([part.categories for part in parts]),
-    )
+def _limit(category: int, other: int) -> float:
+    if category == other:
+        return 1.0
+    alike = any(category in group and other in group for group in _GROUPS)
+    return _SAME_THING_IOU_IN_GROUP if alike else _SAME_THING_IOU

@@ -1,8 +1,7 @@
-"""The outline of the thing in a box: salience of the crop around it, sharpened at the picture's edges by GrabCut."""
+"""The outline of the thing in a box: salience of the crop around it, at the margin that fits the box best."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,18 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-CROP_MARGIN = 0.12
-_BOX_MARGIN = 0.03
-_GRABCUT_SIDE_PX = 360
-_GRABCUT_ROUNDS = 3
-_SURE_FOREGROUND = 0.85
-_SURE_BACKGROUND = 0.03
-_TRUST_GRABCUT_IOU = 0.55
+from engines import boxes
+from engines.families._starter.edges import cut_by_colour, follow_edges
+
+_MARGINS = (0.25, 0.5, 0.12)
+"""Shares of the box's sides that a crop shows around it. Another is tried only where the last does not fit the box."""
+_GOOD_FIT_IOU = 0.85
+_BETTER_FIT = 0.03
+_BOX_MARGIN = 0.05
 _SMALL_PART = 0.10
 _MIN_SHARE_OF_BOX = 0.02
-_SEED = 7
-_grabcut_lock = threading.Lock()
-"""OpenCV has one random generator, which GrabCut draws its first colour clusters from."""
+_CLOSE_UP_SHARE = 0.4
+_AT_BORDER_SHARE = 0.05
+_FOREGROUND = 0.5
 
 SalienceFn = Callable[[NDArray[np.uint8]], NDArray[np.float32]]
 
@@ -35,42 +35,47 @@ class Outline:
     pixels: NDArray[np.bool_]
 
 
+@dataclass(frozen=True)
+class _Crop:
+    """A part of a picture: `rgb` (h, w, 3), `near` (h, w) bool where the thing may be, `salience` (h, w) in [0, 1]."""
+
+    left: int
+    top: int
+    rgb: NDArray[np.uint8]
+    near: NDArray[np.bool_]
+    salience: NDArray[np.float32]
+
+    @property
+    def pixels(self) -> NDArray[np.bool_]:
+        return largest_parts((self.salience > _FOREGROUND) & self.near)
+
+
 def trace(rgb: NDArray[np.uint8], xyxy: NDArray[Any], salience: SalienceFn) -> Outline:
-    """The thing in a box (pixels of `rgb`); empty only when nothing in the box stands out."""
-    left, top, right, bottom = crop_around(xyxy, rgb.shape[0], rgb.shape[1], CROP_MARGIN)
-    crop = rgb[top:bottom, left:right]
-    box = np.asarray(xyxy, dtype=np.float64) - [left, top, left, top]
-    near = _inside(box, crop.shape[0], crop.shape[1], _BOX_MARGIN)
-    raw = np.where(near, salience(crop), 0).astype(np.float32)
-    return Outline(left, top, largest_parts(_sharpen(crop, raw, near)))
+    """The thing in a detected box (pixels of `rgb`); empty only when nothing in the box stands out."""
+    crop = _best_crop(rgb, xyxy, salience, _BOX_MARGIN)
+    if _is_close_up(xyxy, rgb.shape[0], rgb.shape[1]):
+        pixels = cut_by_colour(crop.rgb, crop.salience, crop.near)
+        if pixels is not None:
+            return Outline(crop.left, crop.top, largest_parts(pixels))
+    soft = follow_edges(crop.rgb, crop.salience)
+    return Outline(crop.left, crop.top, largest_parts((soft > _FOREGROUND) & crop.near))
 
 
 def trace_drawn(rgb: NDArray[np.uint8], xyxy: NDArray[Any], salience: SalienceFn) -> Outline:
     """The thing in a box drawn by a person, never outside it and never empty.
 
-    Where the salience finds next to nothing in the box, the box's inscribed ellipse seeds GrabCut; where that finds
-    nothing either, the ellipse is the answer.
+    Where the salience finds next to nothing in the box, the box's inscribed ellipse seeds a cut by colour; where that
+    finds nothing either, the ellipse is the answer.
     """
-    left, top, right, bottom = crop_around(xyxy, rgb.shape[0], rgb.shape[1], CROP_MARGIN)
-    crop = rgb[top:bottom, left:right]
-    box = np.asarray(xyxy, dtype=np.float64) - [left, top, left, top]
-    near = _inside(box, crop.shape[0], crop.shape[1], 0.0)
-    raw = np.where(near, salience(crop), 0).astype(np.float32)
-    pixels = largest_parts(_sharpen(crop, raw, near))
-    if pixels.sum() < _MIN_SHARE_OF_BOX * near.sum():
-        ellipse = _ellipse(near)
-        pixels = _sharpen(crop, np.where(ellipse, 0.7, np.where(near, 0.3, 0)).astype(np.float32), near)
-        if pixels.sum() < _MIN_SHARE_OF_BOX * near.sum():
-            pixels = ellipse
-    return Outline(left, top, pixels)
-
-
-def _ellipse(near: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The ellipse inscribed in a filled rectangle; never empty."""
-    rows, columns = np.flatnonzero(near.any(axis=1)), np.flatnonzero(near.any(axis=0))
-    y = (np.arange(near.shape[0]) - rows.mean()) / (rows.size / 2)
-    x = (np.arange(near.shape[1]) - columns.mean()) / (columns.size / 2)
-    return np.asarray(near & (x[None, :] ** 2 + y[:, None] ** 2 <= 1.0 + 1e-6))
+    crop = _best_crop(rgb, xyxy, salience, 0.0)
+    enough = max(1.0, _MIN_SHARE_OF_BOX * crop.near.sum())
+    pixels = largest_parts((follow_edges(crop.rgb, crop.salience) > _FOREGROUND) & crop.near)
+    if pixels.sum() >= enough:
+        return Outline(crop.left, crop.top, pixels)
+    ellipse = _ellipse(crop.near)
+    seed = np.where(ellipse, 0.7, np.where(crop.near, 0.3, 0.0)).astype(np.float32)
+    cut = cut_by_colour(crop.rgb, seed, crop.near)
+    return Outline(crop.left, crop.top, cut if cut is not None and cut.sum() >= enough else ellipse)
 
 
 def crop_around(xyxy: NDArray[Any], height: int, width: int, margin: float) -> tuple[int, int, int, int]:
@@ -98,52 +103,52 @@ def largest_parts(pixels: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return result
 
 
-def _sharpen(crop: NDArray[np.uint8], raw: NDArray[np.float32], near: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    import cv2
-
-    height, width = raw.shape
-    scale = min(1.0, _GRABCUT_SIDE_PX / max(height, width))
-    size = (max(1, round(width * scale)), max(1, round(height * scale)))
-    small = cv2.resize(crop, size, interpolation=cv2.INTER_AREA)
-    small_raw = cv2.resize(raw, size, interpolation=cv2.INTER_AREA)
-    small_near = cv2.resize(near.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST) > 0
-    cut = _grabcut(small, small_raw, small_near)
-    rough = small_raw > 0.5
-    if cut is None or _iou(cut, rough) < _TRUST_GRABCUT_IOU:
-        return np.asarray(raw > 0.5)
-    soft = cv2.resize(cut.astype(np.uint8) * 255, (width, height), interpolation=cv2.INTER_LINEAR)
-    return np.asarray((soft > 127) & near)
+def _best_crop(rgb: NDArray[np.uint8], xyxy: NDArray[Any], salience: SalienceFn, box_margin: float) -> _Crop:
+    """The first crop whose mask has nearly the box, or else the one whose mask comes nearest to it."""
+    best = _crop(rgb, xyxy, salience, _MARGINS[0], box_margin)
+    best_fit = _fit(best, xyxy)
+    for margin in _MARGINS[1:]:
+        if best_fit >= _GOOD_FIT_IOU:
+            break
+        other = _crop(rgb, xyxy, salience, margin, box_margin)
+        fit = _fit(other, xyxy)
+        if fit > best_fit + _BETTER_FIT:
+            best, best_fit = other, fit
+    return best
 
 
-def _grabcut(
-    rgb: NDArray[np.uint8], salience: NDArray[np.float32], near: NDArray[np.bool_]
-) -> NDArray[np.bool_] | None:
-    """GrabCut seeded with the salience, or None where it lacks one of the two sides."""
-    import cv2
-
-    labels = np.where(salience > 0.5, cv2.GC_PR_FGD, cv2.GC_PR_BGD).astype(np.uint8)
-    sure = cv2.erode((salience > _SURE_FOREGROUND).astype(np.uint8), np.ones((3, 3), np.uint8))
-    labels[sure > 0] = cv2.GC_FGD
-    labels[(salience < _SURE_BACKGROUND) | ~near] = cv2.GC_BGD
-    foreground = (labels == cv2.GC_FGD) | (labels == cv2.GC_PR_FGD)
-    if foreground.sum() < 8 or (~foreground).sum() < 8:
-        return None
-    with _grabcut_lock:
-        cv2.setRNGSeed(_SEED)
-        cv2.grabCut(
-            rgb, labels, None, np.zeros((1, 65)), np.zeros((1, 65)), _GRABCUT_ROUNDS, cv2.GC_INIT_WITH_MASK
-        )
-    return np.asarray((labels == cv2.GC_FGD) | (labels == cv2.GC_PR_FGD))
+def _crop(
+    rgb: NDArray[np.uint8], xyxy: NDArray[Any], salience: SalienceFn, margin: float, box_margin: float
+) -> _Crop:
+    left, top, right, bottom = crop_around(xyxy, rgb.shape[0], rgb.shape[1], margin)
+    part = rgb[top:bottom, left:right]
+    x1, y1, x2, y2 = crop_around(xyxy, rgb.shape[0], rgb.shape[1], box_margin)
+    near = np.zeros(part.shape[:2], dtype=bool)
+    near[y1 - top : y2 - top, x1 - left : x2 - left] = True
+    return _Crop(left, top, part, near, salience(part))
 
 
-def _inside(xyxy: NDArray[Any], height: int, width: int, margin: float) -> NDArray[np.bool_]:
-    """(height, width) bool: the box grown by a share of its sides."""
-    left, top, right, bottom = crop_around(xyxy, height, width, margin)
-    inside = np.zeros((height, width), dtype=bool)
-    inside[top:bottom, left:right] = True
-    return inside
+def _fit(crop: _Crop, xyxy: NDArray[Any]) -> float:
+    """IoU of the box with the tight box of the crop's mask."""
+    pixels = crop.pixels
+    rows, columns = np.flatnonzero(pixels.any(axis=1)), np.flatnonzero(pixels.any(axis=0))
+    if rows.size == 0:
+        return 0.0
+    tight = [crop.left + columns[0], crop.top + rows[0], crop.left + columns[-1] + 1, crop.top + rows[-1] + 1]
+    return float(boxes.iou_matrix([tight], [xyxy])[0, 0])
 
 
-def _iou(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> float:
-    union = int((a | b).sum())
-    return float((a & b).sum()) / union if union else 0.0
+def _is_close_up(xyxy: NDArray[Any], height: int, width: int) -> bool:
+    """Whether the box fills much of the picture and is cut by its border, where the salience is weak."""
+    x1, y1, x2, y2 = (float(value) for value in xyxy)
+    dx, dy = _AT_BORDER_SHARE * width, _AT_BORDER_SHARE * height
+    at_border = x1 < dx or y1 < dy or x2 > width - dx or y2 > height - dy
+    return at_border and (x2 - x1) * (y2 - y1) > _CLOSE_UP_SHARE * height * width
+
+
+def _ellipse(near: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The ellipse inscribed in a filled rectangle; never empty."""
+    rows, columns = np.flatnonzero(near.any(axis=1)), np.flatnonzero(near.any(axis=0))
+    y = (np.arange(near.shape[0]) - rows.mean()) / (rows.size / 2)
+    x = (np.arange(near.shape[1]) - columns.mean()) / (columns.size / 2)
+    return np.asarray(near & (x[None, :] ** 2 + y[:, None] ** 2 <= 1.0 + 1e-6))

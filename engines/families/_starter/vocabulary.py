@@ -58,6 +58,10 @@ class Vocabulary:
         table = json.loads(path.read_text(encoding="utf-8"))
         return cls(table["categories"], table["nouns"], table["general"], table["plurals"])
 
+    def name_of(self, category: int) -> str:
+        """The name of a COCO id."""
+        return next(name for name, number in self.categories.items() if number == category)
+
     def understand(self, text: str) -> tuple[tuple[Wanted, ...], Understanding]:
         """What to look for, and what to tell the person; nothing to look for where the phrase is outside."""
         tokens, cut = read_tokens(text)
