@@ -150,6 +150,10 @@ class Predictor:
         self._answers.put(key, answer)
         return answer
 
+    def example_phrases(self, image_id: str, read: Callable[[], NDArray[np.uint8]]) -> list[str]:
+        """Phrases that will find something on the image, as far as the model can tell unasked."""
+        return self.segmenter.example_phrases(self.encode(image_id, read))
+
     def mask_box(self, image_id: str, read: Callable[[], NDArray[np.uint8]], box: BoxPrompt) -> Instance:
         """The thing inside a drawn box; raises `BoxError` for a box without area in the image."""
         features = self.encode(image_id, read)

@@ -84,6 +84,11 @@ class Workspace:
         image = self.open_image(image_id)
         self.predictor.encode(str(image.sha256), lambda: self.pictures.rgb(image), ahead=ahead)
 
+    def example_phrases(self, image_id: int) -> list[str]:
+        """Phrases that will find something on the image; the image is encoded if it is not yet."""
+        image = self.open_image(image_id)
+        return self.predictor.example_phrases(str(image.sha256), lambda: self.pictures.rgb(image))
+
     def try_phrase(
         self, image_id: int, text: str, score_threshold: float | None = None, *, ahead: bool = False
     ) -> Answer:

@@ -78,6 +78,9 @@ class Segmenter(Protocol):
     ) -> list[Instance]:
         """Every instance at or above the score threshold, best first."""
 
+    def example_phrases(self, image: ImageFeatures) -> list[str]:
+        """Phrases that will find something on the image, surest first; empty where the model cannot tell unasked."""
+
     def mask_box(self, image: ImageFeatures, box: BoxPrompt) -> Instance:
         """The thing inside a box drawn by a person. Raises `BoxError` for a box without area in the image."""
 

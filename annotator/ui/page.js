@@ -7,6 +7,7 @@ window.phrasemask = (() => {
     images: [], // queue rows
     folder: "",
     view: null, // the open image with its annotations, categories and phrases
+    examples: [], // phrases that find something on the open image
     draft: null, // what the model finds for the phrase that is being typed
     asked: "", // the phrase the model is working on; empty when it is not
     category: "", // the category the draft will go to
@@ -78,7 +79,7 @@ window.phrasemask = (() => {
   function show(view, changes = {}) {
     const images = state.images.map((row) => (row.id === view.image.id ? { ...row, ...queueFields(view.image) } : row));
     const sameImage = state.view && state.view.image.id === view.image.id;
-    update({ view, images, timings: view.timings, ...(sameImage ? {} : { draft: null, hovered: null, elsewhere: false }), ...changes });
+    update({ view, images, timings: view.timings, ...(sameImage ? {} : { examples: [], draft: null, hovered: null, elsewhere: false }), ...changes });
   }
 
   function queueFields({ path, state: imageState, failure, n_pending, n_accepted, revision }) {
@@ -98,7 +99,7 @@ window.phrasemask = (() => {
     const after = await call("run_phrases", { id });
     if (ticket !== opening) return;
     update({ activity: "" });
-    if (after) show(after);
+    if (after) show(after, { examples: after.examples });
   }
 
   async function reopen() {

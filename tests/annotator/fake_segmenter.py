@@ -58,6 +58,9 @@ class FakeSegmenter:
             if score >= options.score_threshold
         ]
 
+    def example_phrases(self, image):
+        return list(self.answers)
+
     def mask_box(self, image: ImageFeatures, box: BoxPrompt):
         self.calls.append("box")
         x1, y1, x2, y2 = (round(value) for value in box.clipped(image.height, image.width).xyxy)

@@ -96,6 +96,14 @@ def test_a_phrase_outside_the_vocabulary_is_said(screen):
     assert "outside this model's vocabulary" in screen.page.inner_text(".understood")
 
 
+def test_phrases_that_work_on_the_picture_are_offered(screen):
+    screen.wait("page.state.examples.length")
+    assert [chip.inner_text() for chip in screen.page.query_selector_all(".chip")] == ["cup", "mug", "cat"]
+    screen.page.click(".chip >> text=mug")
+    screen.wait("page.state.draft?.text === 'mug'")
+    assert screen.rows() == [("mug", "pending")]
+
+
 def test_enter_keeps_the_phrase_for_the_category_beside_it(screen, workspace):
     screen.type_phrase("cup")
     screen.page.fill(".category-input", "vessel")

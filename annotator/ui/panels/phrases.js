@@ -4,7 +4,6 @@ page.connect(server, ["try_phrase", "keep_phrase", "forget_phrase"]);
 const find = (selector) => element.querySelector(selector);
 const phraseInput = find(".phrase-input");
 const categoryInput = find(".category-input");
-const EXAMPLES = ["person", "cat", "cup"];
 let categoryTyped = false; // by the person; otherwise it follows the phrase
 let asking = false;
 let askAgain = false;
@@ -109,8 +108,7 @@ function draw(state) {
   find(".phrase-list").replaceChildren(...phrases.map(phraseRow));
   find("#category-names").replaceChildren(...(state.view?.categories ?? []).map((category) => new Option(category.name)));
   drawUnderstood(state);
-  const examples = find(".phrase-examples");
-  examples.hidden = phrases.length > 0 || Boolean(phraseInput.value) || !state.view || Boolean(state.view.image.failure);
+  drawExamples(state.examples.filter((example) => !isKept(example)));
 }
 
 function drawUnderstood(state) {
@@ -132,10 +130,11 @@ function showBest(best) {
   return button;
 }
 
-function drawExamples() {
+function drawExamples(examples) {
   const line = find(".phrase-examples");
-  line.append("Try: ");
-  for (const example of EXAMPLES) {
+  line.hidden = !examples.length || Boolean(phraseInput.value);
+  line.replaceChildren("Try: ");
+  for (const example of examples) {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "chip";
@@ -170,4 +169,3 @@ page.subscribe((state) => {
   }
   draw(state);
 });
-drawExamples();

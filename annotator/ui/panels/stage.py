@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import gradio
 
 N_AHEAD = 2
+N_EXAMPLES = 3
 
 
 def build_stage(workspace: Workspace, ahead: RunAhead) -> gradio.HTML:
@@ -33,9 +34,9 @@ def stage_functions(workspace: Workspace, ahead: RunAhead, presence: Presence) -
         """Encode the image and run the kept phrases that are missing on it, then the next images ahead."""
         image_id = int(request["id"])
         ahead.ask(lambda: _prepare_next(workspace, image_id))
-        workspace.encode(image_id)
+        examples = workspace.example_phrases(image_id)
         workspace.run_kept_phrases(image_id)
-        return image_view(workspace, image_id)
+        return {**image_view(workspace, image_id), "examples": examples[:N_EXAMPLES]}
 
     def draw_box(request: Request) -> Reply:
         """Add the thing inside a box."""
