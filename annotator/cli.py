@@ -10,8 +10,9 @@ import logging
 import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Event
 from typing import Annotated, NoReturn
 
 import typer
@@ -24,8 +25,7 @@ from annotator.phrase_list import parse_phrases
 from annotator.predictor import Predictor
 from annotator.prelabel import Prelabeller, PrelabelOptions, PrelabelSummary
 from annotator.store import ProjectStore
-from annotator.ui.shell import is_loopback
-from annotator.ui.shell import serve as serve_page
+from annotator.ui.shell import is_loopback, open_page
 from annotator.workspace import Workspace
 from engines.errors import PhrasemaskError
 from engines.loader import AUTO, runtimes
@@ -70,8 +70,10 @@ def serve(
     credentials = _credentials(auth, host)
     folder = folder if folder is not None or project is not None else DEFAULT_FOLDER
     with _workspace(folder, project or _default_project(folder), model, runtime, device) as workspace:
-        _say(f"Phrasemask over {workspace.folder.root}: http://{_shown_host(host)}:{port} (stop with Ctrl+C)")
-        serve_page(workspace, host, port, credentials, open_browser=browser and _has_screen())
+        page = open_page(workspace, host, port, credentials, open_browser=browser and _has_screen())
+        with page, suppress(KeyboardInterrupt):
+            _say(f"Phrasemask over {workspace.folder.root}: http://{_shown_host(host)}:{port} (stop with Ctrl+C)")
+            Event().wait()
 
 
 @app.command(epilog='Example: python app.py prelabel photos --phrase "coffee cup=cup" --project labels')

@@ -53,19 +53,14 @@ def build_page(workspace: Workspace, ahead: RunAhead) -> gradio.Blocks:
     return page
 
 
-def serve(
-    workspace: Workspace, host: str, port: int, auth: tuple[str, str] | None = None, *, open_browser: bool = False
-) -> None:
-    """Show the page until the program is stopped. Raises `PortInUseError` when the address is taken."""
-    with open_page(workspace, host, port, auth, open_browser=open_browser) as page:
-        page.block_thread()
-
-
 @contextmanager
 def open_page(
     workspace: Workspace, host: str, port: int, auth: tuple[str, str] | None = None, *, open_browser: bool = False
 ) -> Iterator[gradio.Blocks]:
-    """Serve the page while the block runs; the model is loaded meanwhile, so that the page is there at once."""
+    """Serve the page while the block runs; the model is loaded meanwhile, so that the page is there at once.
+
+    Raises `PortInUseError` when the address is taken.
+    """
     _check_port(host, port)
     ahead = RunAhead()
     ahead.ask(workspace.predictor.load)

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from page_on_screen import free_port
 from projects import write_pictures
 from pycocotools.coco import COCO
 
@@ -145,6 +146,15 @@ def test_a_port_in_use_is_said(images, tmp_path):
     assert done.returncode == 2
     assert f"port {port} on 127.0.0.1 is in use" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_page_stops_quietly_on_ctrl_c(images, tmp_path):
+    port = free_port()
+    process = start("serve", images, "--project", tmp_path / "project", "--port", port, "--no-browser")
+    assert f"http://127.0.0.1:{port}" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30) == ("", "")
+    assert process.returncode == 0
 
 
 def test_a_project_of_a_later_version_is_left_untouched(images, tmp_path):

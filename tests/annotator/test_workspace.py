@@ -162,7 +162,8 @@ def test_a_file_that_changed_after_it_was_labelled_is_pointed_out(workspace, tmp
     workspace.finish(first, 0.5, None)
     write_pictures(tmp_path / "images", "x.png", "a.png")
     workspace.pictures.preview(workspace.store.image(first))
-    assert any("changed since it was labelled" in note for note in workspace.pictures.notes(workspace.store.image(first)))
+    notes = workspace.pictures.notes(workspace.store.image(first))
+    assert any("changed since it was labelled" in note for note in notes)
 
 
 def test_a_file_that_has_not_changed_is_read_once(workspace, first, monkeypatch):
