@@ -1,7 +1,7 @@
 """Measures the starter model on photographs with outlines drawn by hand, and on everything that is not on them.
 
-    python benchmarks/starter_quality.py                     samples/ and the held-back photographs that are shipped
-    python benchmarks/starter_quality.py --held-back DIR     and those that benchmarks/fetch_held_back.py put into DIR
+    python benchmarks/starter_quality.py                  samples/ and two further photographs that are shipped
+    python benchmarks/starter_quality.py --photos DIR     and those that benchmarks/fetch_starter_photos.py put into DIR
 
 For each outlined object the best mask of its category counts, each mask once; an object without a mask counts 0.
 """
@@ -24,6 +24,7 @@ from PIL import Image, ImageDraw
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 TRUTH = Path(__file__).parent / "starter_truth"
+SETS = ("samples", "development", "held_back")
 DEFAULT_THRESHOLD = 0.5
 
 
@@ -39,7 +40,7 @@ class Result:
 
 
 def outline(shape: dict[str, Any], height: int, width: int) -> np.ndarray:
-    """(height, width) bool: the polygons of an object without its holes, drawn at four times the size for the half pixels."""
+    """(height, width) bool: the polygons of an object without its holes, drawn at four times the size."""
     scale = 4
     image = Image.new("L", (width * scale, height * scale))
     pen = ImageDraw.Draw(image)
@@ -54,7 +55,7 @@ def photos(name: str, folders: list[Path]) -> Iterator[tuple[dict[str, Any], np.
     for photo in json.loads((TRUTH / f"{name}.json").read_text(encoding="utf-8"))["photos"]:
         path = next((folder / photo["file"] for folder in folders if (folder / photo["file"]).is_file()), None)
         if path is None:
-            print(f"  {photo['file']}: not here, left out (see benchmarks/fetch_held_back.py)")
+            print(f"  {photo['file']}: not here, left out (see benchmarks/fetch_starter_photos.py)")
             continue
         yield photo, np.asarray(Image.open(path).convert("RGB"))
 
@@ -127,9 +128,13 @@ def _note(result: Result, what: str, started: float) -> None:
 
 
 def _print(name: str, result: Result) -> None:
+    if not result.ious:
+        return
     found = [iou for iou in result.ious if iou > 0]
     print(f"{name}: mean IoU {statistics.mean(result.ious):.3f} over {len(result.ious)} objects, {len(found)} found")
-    print(f"  absent: {len(result.false_at_default)} of {result.n_absent} phrases answered at {DEFAULT_THRESHOLD}", end="")
+    print(
+        f"  absent: {len(result.false_at_default)} of {result.n_absent} phrases answered at {DEFAULT_THRESHOLD}", end=""
+    )
     print(f" ({'; '.join(result.false_at_default)})" if result.false_at_default else "")
     print(f"  absent: {len(result.false_at_floor)} answers at the floor ({'; '.join(result.false_at_floor)})")
     medians = {what: statistics.median(values) for what, values in result.milliseconds.items()}
@@ -139,17 +144,17 @@ def _print(name: str, result: Result) -> None:
 def main() -> None:
     """Print every measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--held-back", type=Path, default=None, help="folder with the photographs that are not shipped")
-    parser.add_argument("--only", choices=("samples", "held_back"))
+    parser.add_argument("--photos", type=Path, default=None, help="folder with the photographs that are not shipped")
+    parser.add_argument("--only", choices=SETS)
     arguments = parser.parse_args()
     from engines.bundle import read_bundle
     from engines.loader import load_segmenter
 
     segmenter = load_segmenter(read_bundle(ROOT / "engines" / "models" / "starter"))
-    folders = [TRUTH / "photos", *([arguments.held_back] if arguments.held_back else [])]
-    for name, places in (("samples", [ROOT / "samples"]), ("held_back", folders)):
+    folders = [ROOT / "samples", TRUTH / "photos", *([arguments.photos] if arguments.photos else [])]
+    for name in SETS:
         if arguments.only in (None, name):
-            _print(name, measure(segmenter, name, places))
+            _print(name, measure(segmenter, name, folders))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Makes the photographs of samples/ (and the two held back in benchmarks/starter_truth/) from the packages that ship them.
+"""Makes the photographs of samples/ and the two of benchmarks/starter_truth/ from the packages that ship them.
 
     pip install scikit-image matplotlib
     apt-get download plasma-workspace-data
     python scripts/make_samples.py plasma-workspace-data_*.deb
 
-PNG files are written as JPEG of quality 92 to stay under 400 kB; JPEG files are copied. samples/README.md lists authors and licences.
+PNG files are written as JPEG of quality 92 to stay under 400 kB; JPEG files are copied. samples/README.md lists authors
+and licences.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from PIL import Image
 
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "samples"
-HELD_BACK = ROOT / "benchmarks" / "starter_truth" / "photos"
+FURTHER = ROOT / "benchmarks" / "starter_truth" / "photos"
 JPEG_QUALITY = 92
 FROM_SCIKIT_IMAGE = {
     "astronaut.jpg": "data/astronaut.png",
@@ -36,7 +37,7 @@ FROM_PLASMA = {
     "moonwalk.jpg": "Astronaut.png",
     "parrot.jpg": "Parrot.png",
 }
-HELD_BACK_FROM_PLASMA = {"cocktail.jpg": "Cocktail.png", "owl.jpg": "Owl.png"}
+FURTHER_FROM_PLASMA = {"cocktail.jpg": "Cocktail.png", "owl.jpg": "Owl.png"}
 
 
 def main() -> None:
@@ -50,7 +51,7 @@ def main() -> None:
         subprocess.run(["/usr/bin/dpkg-deb", "-x", str(arguments.plasma_deb), folder], check=True)
         avatars = Path(folder) / "usr" / "share" / "plasma" / "avatars" / "photos"
         _write(avatars, FROM_PLASMA, SAMPLES)
-        _write(avatars, HELD_BACK_FROM_PLASMA, HELD_BACK)
+        _write(avatars, FURTHER_FROM_PLASMA, FURTHER)
 
 
 def _package_folder(package: str) -> Path:

@@ -1,9 +1,9 @@
 """Makes the starter model's vocabulary.json from WordNet 3.0 (Debian package wordnet-base): words → COCO categories.
 
-    python scripts/make_starter_vocabulary.py [--wordnet /usr/share/wordnet] [--out engines/models/starter/vocabulary.json]
+    python scripts/make_starter_vocabulary.py [--wordnet /usr/share/wordnet] [--out FILE]
 
-`starter_categories.tsv` beside this script names, for each category, the WordNet synsets whose hyponyms belong to it and the
-words that WordNet lacks or ranks otherwise. The result is the same on every run.
+`starter_categories.tsv` beside this script names, for each category, the WordNet synsets whose hyponyms belong to it
+and the words that WordNet lacks or ranks otherwise. The result is the same on every run.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ _COLOURS_AND_OTHER_WORDS = {
     *("one", "two", "dozen", "other", "all", "some", "i", "me", "he", "she", "it", "us", "a", "an"),
 }
 """WordNet lists these as people or things too; in a phrase for a picture they are not what is asked for."""
+_MORE_ADJECTIVES = {"baby", "young", "elevator", "reading", "reception"}
 _MORE_IRREGULAR = {"women": "woman", "men": "man", "children": "child", "oxen": "ox", "mice": "mouse"}
 _OTHER_THINGS = {
     *("glasses", "speaker", "model", "figure", "subject", "object", "light", "reader", "mask", "shadow", "spirit"),
+    *("charger", "mount", "beef"),
 }
 """In a photograph these are most often something that the model does not know."""
 
@@ -57,6 +59,7 @@ class WordNet:
     def __init__(self, folder: Path) -> None:
         self.synsets = dict(_read_synsets(folder / "data.noun"))
         self.senses = dict(_read_senses(folder / "index.noun"))
+        self.adjectives = {word for word, _ in _read_senses(folder / "index.adj")} | _MORE_ADJECTIVES
         self.irregular = dict(_read_irregular(folder / "noun.exc"))
         self._kinds: dict[str, set[str]] = {}
 
@@ -153,11 +156,16 @@ def _without_what_the_last_word_says(nouns: dict[str, set[str]], own_words: set[
 
 
 def _other_things(nouns: dict[str, set[str]], general: set[str], wordnet: WordNet) -> dict[str, set[str]]:
-    """Compounds that end in a known word and are none of its kind: a koala bear is no bear."""
+    """Compounds that end in a known word and are none of its kind: a koala bear is no bear.
+
+    An adjective before the word does not make a compound: a black cat is a cat, whatever else WordNet calls so.
+    """
     others: dict[str, set[str]] = {}
     for word in wordnet.senses:
         tail = _known_tail(word, nouns)
-        if tail and word not in nouns and (tail in general or not wordnet.is_kind_of(word, tail)):
+        if not tail or word in nouns or wordnet.adjectives.issuperset(word.removesuffix(tail).split()):
+            continue
+        if tail in general or not wordnet.is_kind_of(word, tail):
             others[word] = set()
     return others
 

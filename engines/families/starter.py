@@ -32,9 +32,7 @@ from engines.types import BoxPrompt, ImageFeatures, Instance, Phrase, PhraseFeat
 
 _VOCABULARY_FILE = "vocabulary.json"
 _SURE_SCORE = 0.5
-_CAPABILITIES = Capabilities(
-    open_vocabulary=False, box_to_mask=True, exemplar_boxes=False, score_floor=SCORE_FLOOR
-)
+_CAPABILITIES = Capabilities(open_vocabulary=False, box_to_mask=True, exemplar_boxes=False, score_floor=SCORE_FLOOR)
 
 
 class StarterSegmenter:

@@ -13,8 +13,11 @@ from engines import boxes
 _SAME_PLACE_IOU = 0.5
 _PART_CONTAINMENT = 0.5
 _LEAST_WHOLE_SCORE = 0.25
+_SMALL_SHARE = 0.02
 _UNCONFIRMED_TRUST = 0.6
 """What only one of several views sees, or tiles alone, is real less often than its score says."""
+_SMALL_UNCONFIRMED_TRUST = 0.8
+"""A box below a fiftieth of the picture is often too small for the views of the whole picture."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Candidate:
     view: int
 
 
-def agree(hits: Iterable[Candidate], n_views: int) -> list[Candidate]:
+def agree(hits: Iterable[Candidate], n_views: int, picture_area: float) -> list[Candidate]:
     """Candidates with the best score of their views, lowered where the views do not confirm one another.
 
     The box is the mean of the views that show the thing whole, weighted by score. A tile's hit that no other view
@@ -42,7 +45,7 @@ def agree(hits: Iterable[Candidate], n_views: int) -> list[Candidate]:
             group.append(hit)
         elif not (hit.in_tiles_only and _is_part(hit, groups)):
             groups.append([hit])
-    return [_merge(group, n_views) for group in groups]
+    return [_merge(group, n_views, picture_area) for group in groups]
 
 
 def _group_at(hit: Candidate, groups: list[list[Candidate]]) -> list[Candidate] | None:
@@ -60,12 +63,19 @@ def _is_part(hit: Candidate, groups: list[list[Candidate]]) -> bool:
     return bool(same) and bool((boxes.containment([hit.xyxy], same)[0] > _PART_CONTAINMENT).any())
 
 
-def _merge(group: list[Candidate], n_views: int) -> Candidate:
-    whole = [hit for hit in group if not hit.in_tiles_only]
-    shown = whole or group[:1]
+def _merge(group: list[Candidate], n_views: int, picture_area: float) -> Candidate:
+    shown = [hit for hit in group if not hit.in_tiles_only] or group[:1]
     weights = np.array([hit.score for hit in shown])
-    xyxy = (np.array([hit.xyxy for hit in shown]) * weights[:, None]).sum(axis=0) / weights.sum()
-    views = {hit.view for hit in group}
-    confirmed = len(views) > 1 and max((hit.score for hit in whole), default=0.0) >= _LEAST_WHOLE_SCORE
-    trust = 1.0 if confirmed or n_views == 1 else _UNCONFIRMED_TRUST
-    return replace(group[0], xyxy=xyxy.astype(np.float32), score=trust * max(hit.score for hit in group))
+    xyxy = ((np.array([hit.xyxy for hit in shown]) * weights[:, None]).sum(axis=0) / weights.sum()).astype(np.float32)
+    is_small = float(boxes.area([xyxy])[0]) < _SMALL_SHARE * picture_area
+    trust = 1.0 if n_views == 1 else _trust(group, is_small)
+    return replace(group[0], xyxy=xyxy, score=trust * max(hit.score for hit in group))
+
+
+def _trust(group: list[Candidate], is_small: bool) -> float:
+    """What the best score of a group is multiplied by."""
+    several = len({hit.view for hit in group}) > 1
+    whole = max((hit.score for hit in group if not hit.in_tiles_only), default=0.0)
+    if several and (is_small or whole >= _LEAST_WHOLE_SCORE):
+        return 1.0
+    return _SMALL_UNCONFIRMED_TRUST if is_small else _UNCONFIRMED_TRUST

@@ -54,7 +54,8 @@ def detect(session: Session, rgb: NDArray[np.uint8]) -> Detections:
     """Every detection in an (H, W, 3) uint8 RGB picture that scores at least `SCORE_FLOOR`."""
     views = views_of(rgb.shape[0], rgb.shape[1])
     hits = [hit for index, view in enumerate(views) for hit in _look(session, rgb, view, index)]
-    found = [candidate for candidate in agree(hits, n_views=len(views)) if candidate.score >= SCORE_FLOOR]
+    area = float(rgb.shape[0] * rgb.shape[1])
+    found = [candidate for candidate in agree(hits, len(views), area) if candidate.score >= SCORE_FLOOR]
     found.sort(key=lambda candidate: -candidate.score)
     everything = Detections(
         np.array([one.xyxy for one in found], dtype=np.float32).reshape(-1, 4),

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from engines.families._starter.colours import COLOUR_WORDS
+
 _MAX_WORDS = 64
 _SHOWN_CUT = 60
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)?|[;,.:/|&+\n!?()]")
@@ -20,9 +22,9 @@ DETERMINERS = frozenset(
 
 _NEGATIONS = frozenset({"no", "not", "never", "without", "except", "non"})
 _AFTER_NOUN = frozenset(
-    "of in on at with by near under below over above behind beside besides between from to for into onto inside outside "
-    "around across along against among through toward towards off up down next while as like than who whom whose which "
-    "that is are was were be being has have having had does do can there where when".split()
+    "of in on at with by near under below over above behind beside besides between from to for into onto inside "
+    "outside around across along against among through toward towards off up down next while as like than who whom "
+    "whose which that is are was were be being has have having had does do can there where when".split()
 )
 _POSTURES = frozenset(
     "sitting standing walking running riding holding wearing carrying lying laying sleeping looking eating drinking "
@@ -31,8 +33,8 @@ _POSTURES = frozenset(
     "dressed parked seated covered filled placed painted stacked tied attached located surrounded made".split()
 )
 _MEASURES = frozenset(
-    "pair pairs group groups bunch herd flock crowd lot lots number couple dozen dozens slice slices piece pieces photo photograph "
-    "picture image photos pictures images kind kinds type types pack team row stack set".split()
+    "pair pairs group groups bunch herd flock crowd lot lots number couple dozen dozens slice slices piece pieces "
+    "photo photograph picture image photos pictures images kind kinds type types pack team row stack set".split()
 )
 
 
@@ -87,8 +89,6 @@ def _chunks(tokens: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _may_describe_the_next(words: Sequence[str]) -> bool:
-    from engines.families._starter.colours import COLOUR_WORDS
-
     return all(word in COLOUR_WORDS or word in DETERMINERS for word in words) and words[-1] != "orange"
 
 

@@ -117,9 +117,7 @@ def _best_crop(rgb: NDArray[np.uint8], xyxy: NDArray[Any], salience: SalienceFn,
     return best
 
 
-def _crop(
-    rgb: NDArray[np.uint8], xyxy: NDArray[Any], salience: SalienceFn, margin: float, box_margin: float
-) -> _Crop:
+def _crop(rgb: NDArray[np.uint8], xyxy: NDArray[Any], salience: SalienceFn, margin: float, box_margin: float) -> _Crop:
     left, top, right, bottom = crop_around(xyxy, rgb.shape[0], rgb.shape[1], margin)
     part = rgb[top:bottom, left:right]
     x1, y1, x2, y2 = crop_around(xyxy, rgb.shape[0], rgb.shape[1], box_margin)

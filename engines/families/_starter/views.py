@@ -41,7 +41,8 @@ class View:
             rgb[y1:y2, x1:x2], (size, size), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
         )
         if self.border_px:
-            seen = cv2.copyMakeBorder(seen, *([self.border_px] * 4), borderType=cv2.BORDER_REFLECT)
+            border = self.border_px
+            seen = cv2.copyMakeBorder(seen, border, border, border, border, cv2.BORDER_REFLECT)
         if self.mirrored:
             seen = np.ascontiguousarray(seen[:, ::-1])
         return np.asarray((seen.astype(np.float32) / 127.5 - 1.0)[None])

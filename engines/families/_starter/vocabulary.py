@@ -128,6 +128,8 @@ class Vocabulary:
 
 def _singulars(word: str) -> list[str]:
     """What a regular plural may come from, the likelier first."""
+    if word.endswith("men"):
+        return [word[:-3] + "man"]
     found: list[str] = []
     if len(word) < 4 or not word.endswith("s") or word.endswith("ss"):
         return found
