@@ -3,7 +3,8 @@
     python benchmarks/keystroke_to_paint.py [--keystrokes 20] [--url http://127.0.0.1:7860 --input SELECTOR]
 
 One Gradio page holds both ways to show the same 30 masks on a 1280×853 picture, each with a model that takes 20 ms:
-the mask canvas, fed by a server function, and a textbox with `gr.AnnotatedImage` behind it. Each keystroke brings
+the mask canvas, fed by a server function, and a textbox with `gr.AnnotatedImage` behind it. Then the page as people
+use it shows them, with everything it does besides. Each keystroke brings
 other masks, so that no cache helps. Time runs from the browser's own time stamp of the key until two frames after the
 masks were painted, when they are surely on the screen. With --url the canvas of a running page is measured, alone.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import socket
 import statistics
 import sys
@@ -54,6 +56,7 @@ class Target:
     n_masks: int
 
 
+REAL_PAGE = Target("#phrases .phrase-input", "window.phrasemask.canvas", N_MASKS)
 OWN_PAGE = Target("#canvas-way input", "window.benchmarkCanvas", N_MASKS)
 
 
@@ -178,6 +181,24 @@ def served(page: gradio.Blocks, folder: Path) -> Iterator[str]:
         page.close(verbose=False)
 
 
+@contextmanager
+def served_real_page(folder: Path, picture: Path, answers: list[list[Mask]]) -> Iterator[str]:
+    """The page as people use it, over a project in `folder`, with the same masks and the same model time."""
+    from page_on_screen import served as served_workspace
+    from table_segmenter import TableSegmenter
+
+    from annotator.predictor import Predictor
+    from annotator.workspace import Workspace
+
+    images = folder / "images"
+    images.mkdir()
+    shutil.copy(picture, images)
+    workspace = Workspace.open(folder / "project", Predictor(lambda: TableSegmenter(answers, MODEL_S)), images)
+    with served_workspace(workspace) as url:
+        yield url
+    workspace.close()
+
+
 # ---- Measuring -------------------------------------------------------------------------------------------------------
 
 _ARM_KEY = """
@@ -257,7 +278,7 @@ def press(page: Page, selector: str, arm: str, argument: list[Any], pause_ms: in
 
 def measure_canvas(page: Page, target: Target, n_keystrokes: int) -> list[dict[str, float]]:
     """One warm-up keystroke, then `n_keystrokes` measured ones."""
-    page.wait_for_function(f"{target.canvas} && {target.canvas}.picture !== null")
+    page.wait_for_function(f"{target.canvas} && {target.canvas}.imageId !== null")
     arm = _ARM_CANVAS.replace("CANVAS", target.canvas)
     presses = [
         press(page, target.input_selector, arm, [target.input_selector, target.n_masks])
@@ -296,18 +317,23 @@ def compare(n_keystrokes: int) -> int:
             canvas = measure_canvas(page, OWN_PAGE, n_keystrokes)
             floor = statistics.median(page.evaluate(_ROUND_TRIPS))
             plain = measure_annotated_image(page, N_BASELINE)
+            page.close()
+        with served_real_page(Path(name), picture, answers) as url:
+            page = browser.new_page(viewport={"width": 1280, "height": 800})
+            page.goto(url)
+            page.wait_for_function("window.phrasemask?.state.view && !window.phrasemask.state.activity")
+            real = measure_canvas(page, REAL_PAGE, n_keystrokes)
     payload = len(json.dumps([instance_view(i, mask) for i, mask in enumerate(answers[0])]))
     print(f"{N_MASKS} masks on {WIDTH}×{HEIGHT}, model {1000 * MODEL_S:.0f} ms, answer {payload / 1000:.0f} kB of JSON")
-    print_row("mask canvas, keystroke to paint", canvas)
+    print_row("the page itself, keystroke to paint", real)
+    print_row("mask canvas alone, keystroke to paint", canvas)
     print(f"  of it until the answer is in the page      {median(canvas, 'answer'):8.1f} ms")
     print(f"  of it reading, painting, waiting for frames{median(canvas, 'paint'):8.1f} ms")
     print(f"  an empty server function, there and back   {floor:8.1f} ms")
     print_row("gr.AnnotatedImage, keystroke to paint", plain)
-    ratio = median(plain) / median(canvas)
-    print(
-        f"ratio {ratio:.1f} (target ≥ {TARGET_RATIO:.0f}), canvas {median(canvas):.1f} ms (target ≤ {TARGET_MS:.0f} ms)"
-    )
-    return 0 if ratio >= TARGET_RATIO and median(canvas) <= TARGET_MS else 1
+    ratio = median(plain) / median(real)
+    print(f"ratio {ratio:.1f} (target ≥ {TARGET_RATIO:.0f}), page {median(real):.1f} ms (target ≤ {TARGET_MS:.0f} ms)")
+    return 0 if ratio >= TARGET_RATIO and median(real) <= TARGET_MS else 1
 
 
 def measure_running(url: str, target: Target, n_keystrokes: int) -> int:
