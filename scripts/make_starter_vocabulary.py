@@ -20,8 +20,11 @@ DEFAULT_OUT = HERE.parent / "engines" / "models" / "starter" / "vocabulary.json"
 _ANIMAL, _ARTIFACT, _FOOD, _PLANT = "05", "06", "13", "20"
 _THINGS = {_ANIMAL, _ARTIFACT, _FOOD, _PLANT}
 _PERSON = "person"
-_COLOURS_AND_OTHER_WORDS = {
+_COLOURS = {
     *("black", "white", "red", "green", "blue", "brown", "grey", "gray", "pink", "yellow", "purple", "violet"),
+    *("golden", "silver", "orange"),
+}
+_COLOURS_AND_OTHER_WORDS = (_COLOURS - {"orange"}) | {
     *("one", "two", "dozen", "other", "all", "some", "i", "me", "he", "she", "it", "us", "a", "an"),
 }
 """WordNet lists these as people or things too; in a phrase for a picture they are not what is asked for."""
@@ -147,11 +150,17 @@ def _replace_by_table(nouns: dict[str, set[str]], rows: list[Row]) -> set[str]:
 
 
 def _without_what_the_last_word_says(nouns: dict[str, set[str]], own_words: set[str]) -> dict[str, set[str]]:
-    """Leave out "fishing boat" where "boat" alone says the same, unless it is a word of the table."""
+    """Leave out "fishing boat" where "boat" alone says the same.
+
+    Words of the table stay, and so do names with a colour in them: no golden retriever has to be golden.
+    """
     return {
         word: names
         for word, names in nouns.items()
-        if " " not in word or word in own_words or nouns.get(word.rpartition(" ")[2]) != names
+        if " " not in word
+        or word in own_words
+        or (names != {_PERSON} and not _COLOURS.isdisjoint(word.split()))
+        or nouns.get(word.rpartition(" ")[2]) != names
     }
 
 

@@ -13,7 +13,7 @@ COLOUR_WORDS = {
     "crimson": "red",
     "orange": "orange",
     "yellow": "yellow",
-    "golden": "yellow",
+    "golden": "golden",
     "green": "green",
     "blue": "blue",
     "purple": "purple",
@@ -34,6 +34,7 @@ _HUES = {
     # degrees of hue; a range that passes 360 goes on from 0
     "red": (340, 18),
     "orange": (12, 44),
+    "golden": (22, 62),
     "yellow": (40, 70),
     "green": (70, 170),
     "blue": (170, 258),

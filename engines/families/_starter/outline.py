@@ -19,6 +19,8 @@ _BETTER_FIT = 0.03
 _BOX_MARGIN = 0.05
 _SMALL_PART = 0.10
 _MIN_SHARE_OF_BOX = 0.02
+_SMALLEST_BOX_PX = 4
+"""Nothing can be told apart in a box with a shorter side."""
 _CLOSE_UP_SHARE = 0.4
 _AT_BORDER_SHARE = 0.05
 _FOREGROUND = 0.5
@@ -65,8 +67,11 @@ def trace_drawn(rgb: NDArray[np.uint8], xyxy: NDArray[Any], salience: SalienceFn
     """The thing in a box drawn by a person, never outside it and never empty.
 
     Where the salience finds next to nothing in the box, the box's inscribed ellipse seeds a cut by colour; where that
-    finds nothing either, the ellipse is the answer.
+    finds nothing either, the ellipse is the answer. A box of few pixels is the answer itself.
     """
+    left, top, right, bottom = crop_around(xyxy, rgb.shape[0], rgb.shape[1], 0.0)
+    if min(right - left, bottom - top) < _SMALLEST_BOX_PX:
+        return Outline(left, top, np.ones((bottom - top, right - left), dtype=bool))
     crop = _best_crop(rgb, xyxy, salience, 0.0)
     enough = max(1.0, _MIN_SHARE_OF_BOX * crop.near.sum())
     pixels = largest_parts((follow_edges(crop.rgb, crop.salience) > _FOREGROUND) & crop.near)

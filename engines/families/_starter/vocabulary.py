@@ -114,16 +114,11 @@ class Vocabulary:
 
     def _known(self, word: str) -> str | None:
         """The table's form of a word in singular or plural."""
-        if word in self._nouns:
-            return word
-        first, _, last = word.rpartition(" ")
-        for singular in (self._plurals.get(word), *_singulars(last)):
-            candidate = f"{first} {singular}".strip() if singular != self._plurals.get(word) else singular
-            if candidate and candidate in self._nouns:
-                return candidate
-        if first and last in self._plurals and f"{first} {self._plurals[last]}" in self._nouns:
-            return f"{first} {self._plurals[last]}"
-        return None
+        before, space, last = word.rpartition(" ")
+        irregular = [self._plurals[part] for part in (word, last) if part in self._plurals]
+        singulars = [last, *irregular, *_singulars(last)]
+        candidates = [word, *(before + space + singular for singular in singulars), *irregular]
+        return next((candidate for candidate in candidates if candidate in self._nouns), None)
 
 
 def _singulars(word: str) -> list[str]:
@@ -131,7 +126,7 @@ def _singulars(word: str) -> list[str]:
     if word.endswith("men"):
         return [word[:-3] + "man"]
     found: list[str] = []
-    if len(word) < 4 or not word.endswith("s") or word.endswith("ss"):
+    if len(word) < 3 or not word.endswith("s") or word.endswith("ss"):
         return found
     if word.endswith("ies"):
         found.append(word[:-3] + "y")
