@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engines import boxes
+from engines.families._starter.views import SMALL_SHARE
 
 _SAME_PLACE_IOU = 0.5
 _PART_CONTAINMENT = 0.5
 _LEAST_WHOLE_SCORE = 0.25
-_SMALL_SHARE = 0.02
 _UNCONFIRMED_TRUST = 0.6
 """What only one of several views sees, or tiles alone, is real less often than its score says."""
 _SMALL_UNCONFIRMED_TRUST = 0.8
-"""A box below a fiftieth of the picture is often too small for the views of the whole picture."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def _merge(group: list[Candidate], n_views: int, picture_area: float) -> Candida
     shown = [hit for hit in group if not hit.in_tiles_only] or group[:1]
     weights = np.array([hit.score for hit in shown])
     xyxy = ((np.array([hit.xyxy for hit in shown]) * weights[:, None]).sum(axis=0) / weights.sum()).astype(np.float32)
-    is_small = float(boxes.area([xyxy])[0]) < _SMALL_SHARE * picture_area
+    is_small = float(boxes.area([xyxy])[0]) < SMALL_SHARE * picture_area
     trust = 1.0 if n_views == 1 else _trust(group, is_small)
     return replace(group[0], xyxy=xyxy, score=trust * max(hit.score for hit in group))
 

@@ -74,7 +74,9 @@ def _look(session: Session, rgb: NDArray[np.uint8], view: View, index: int) -> l
         np.clip(outputs["scores"][0, rows, columns], 0.0, 1.0).astype(np.float32),
         columns.astype(np.int64) + 1,
     )
-    kept = _suppress(raw.take(np.flatnonzero(boxes.area(raw.xyxy) > 0)))
+    areas = boxes.area(raw.xyxy)
+    largest = view.largest_share * rgb.shape[0] * rgb.shape[1]
+    kept = _suppress(raw.take(np.flatnonzero((areas > 0) & (areas <= largest))))
     return [
         Candidate(kept.xyxy[row], float(kept.scores[row]), int(kept.categories[row]), view.is_tile, index)
         for row in range(len(kept))

@@ -12,6 +12,9 @@ INPUT_SIZE_PX = 300
 _BORDER_PX = 37
 _CLOSER_SHARE = 0.8
 _TILE_SHARE = 0.6
+_SMALL_TILE_SHARE = 0.45
+SMALL_SHARE = 0.02
+"""A box below a fiftieth of the picture is often too small for the views of the whole picture."""
 _MAX_ASPECT = 2.0
 _MAX_WINDOWS = 6
 _MIN_SIDE_FOR_PARTS_PX = 32
@@ -22,13 +25,15 @@ class View:
     """A window of the picture (x1 y1 x2 y2 px) as the detector sees it.
 
     `border_px` of the detector's input on each side repeat the window's edge mirrored. `is_tile`: the window may cut
-    through things, so that what is found in it alone may be a part of something.
+    through things, so that what is found in it alone may be a part of something. `largest_share`: hits that take up
+    more of the picture are not for this view.
     """
 
     window: tuple[int, int, int, int]
     mirrored: bool = False
     border_px: int = 0
     is_tile: bool = False
+    largest_share: float = 1.0
 
     def look(self, rgb: NDArray[np.uint8]) -> NDArray[np.float32]:
         """The detector's input: float32 [1, 300, 300, 3] in [-1, 1]."""
@@ -68,7 +73,9 @@ def views_of(height: int, width: int) -> list[View]:
         return [View(whole), *(View(window) for window in _along_the_strip(height, width))]
     closer = _centred(height, width, _CLOSER_SHARE)
     views = [View(whole), View(whole, mirrored=True), View(whole, border_px=_BORDER_PX), View(closer)]
-    return views + [View(window, is_tile=True) for window in _corners(height, width, _TILE_SHARE)]
+    views += [View(window, is_tile=True) for window in _grid(height, width, _TILE_SHARE, 2)]
+    small = _grid(height, width, _SMALL_TILE_SHARE, 3)
+    return views + [View(window, is_tile=True, largest_share=SMALL_SHARE) for window in small]
 
 
 def _centred(height: int, width: int, share: float) -> tuple[int, int, int, int]:
@@ -76,9 +83,12 @@ def _centred(height: int, width: int, share: float) -> tuple[int, int, int, int]
     return x, y, width - x, height - y
 
 
-def _corners(height: int, width: int, share: float) -> list[tuple[int, int, int, int]]:
+def _grid(height: int, width: int, share: float, count: int) -> list[tuple[int, int, int, int]]:
+    """`count` × `count` overlapping windows whose sides are a share of the picture's."""
     tile_h, tile_w = round(height * share), round(width * share)
-    return [(x, y, x + tile_w, y + tile_h) for y in (0, height - tile_h) for x in (0, width - tile_w)]
+    lefts = np.linspace(0, width - tile_w, count).round().astype(int).tolist()
+    tops = np.linspace(0, height - tile_h, count).round().astype(int).tolist()
+    return [(x, y, x + tile_w, y + tile_h) for y in tops for x in lefts]
 
 
 def _along_the_strip(height: int, width: int) -> list[tuple[int, int, int, int]]:
