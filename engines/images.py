@@ -55,9 +55,11 @@ def read_image(path: Path, max_pixels: int = MAX_PIXELS) -> ReadImage:
         data = read_whole(path, file)
     with decoder_failures(path, kind), io.BytesIO(data) as stream:
         picture = open_picture(PictureSource(path, kind, stream, data, max_pixels))
+        orientation, upright_size = picture.orientation, picture.upright_size
         stored, notes = picture.decode()
-        rgb = np.ascontiguousarray(turn_upright(stored, picture.orientation))
-        if rgb.shape != (*picture.upright_size, 3):
+        del picture  # with the decoder's own copy of the pixels
+        rgb = np.ascontiguousarray(turn_upright(stored, orientation))
+        if rgb.shape != (*upright_size, 3):
             raise ValueError("the pixels do not fit the header")
     rgb.flags.writeable = False
     return ReadImage(rgb, hashlib.sha256(data).hexdigest(), notes)

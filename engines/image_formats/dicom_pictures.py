@@ -26,7 +26,6 @@ def open_dicom(source: PictureSource) -> OpenedPicture:
     if "Rows" not in dataset or "Columns" not in dataset:
         raise source.refusal("this DICOM file holds no picture")
     height, width = int(dataset.Rows), int(dataset.Columns)
-    source.check_size(height, width)
     return OpenedPicture(height, width, lambda: _decode(dataset))
 
 

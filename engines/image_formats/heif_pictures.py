@@ -19,7 +19,6 @@ def open_heif(source: PictureSource) -> OpenedPicture:
     pictures = pillow_heif.open_heif(source.stream)
     picture = pictures[pictures.primary_index]
     width, height = picture.size
-    source.check_size(height, width)
     if source.data is not None and is_zero_filled(source.kind, source.data, height * width):
         raise source.refusal(CUT_OFF)
 

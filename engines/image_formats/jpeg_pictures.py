@@ -28,7 +28,6 @@ def open_jpeg(source: PictureSource) -> OpenedPicture:
             raise source.refusal(CUT_OFF)
         stream = io.BytesIO(without_early_end(data))
     image = jpeg_factory(stream, "")
-    source.check_size(image.height, image.width)
     orientation = orientation_of(image.info.get("exif"), image.info.get("xmp"))
     return OpenedPicture(image.height, image.width, lambda: _decode(source, image), orientation)
 

@@ -72,7 +72,6 @@ def _open_checking_tail(source: PictureSource, factory: Callable[..., ImageFile.
 
 
 def _opened(source: PictureSource, image: Image.Image, decode: Callable[[], Pixels]) -> OpenedPicture:
-    source.check_size(image.height, image.width)
     orientation = orientation_of(image.info.get("exif"), image.info.get("xmp"))
     return OpenedPicture(image.height, image.width, decode, orientation)
 

@@ -25,7 +25,6 @@ from engines.image_formats.source import CUT_OFF, PictureSource
 def open_png(source: PictureSource) -> OpenedPicture:
     """PNG, and the first frame of an animated one."""
     image = PngImageFile(source.stream, "")
-    source.check_size(image.height, image.width)
     orientation = png_orientation(io.BytesIO(source.data) if source.data is not None else source.stream)
     return OpenedPicture(image.height, image.width, lambda: _decode(source, image), orientation)
 

@@ -19,7 +19,7 @@ from nasty_bytes import (
     tiff_tags,
     webp_claiming,
 )
-from nasty_scene import HEIGHT, WIDTH, Expected, heif, noise_image, refused, scene
+from nasty_scene import HEIGHT, WIDTH, Expected, heif, noise_image, refused, scene, tifffile_bytes
 
 _JPEG = {"quality": 95, "subsampling": 0}
 CUT = "cut off"
@@ -64,6 +64,8 @@ def _cut_jpegs() -> Iterator[Expected]:
         if name != "_progressive":
             yield refused(f"cut_with_end{name}.jpg", whole[: len(whole) // 2] + b"\xff\xd9", CUT)
             yield refused(f"cut_late_with_end{name}.jpg", whole[: len(whole) * 97 // 100] + b"\xff\xd9", CUT)
+    restarts = encoded(image, "JPEG", restart_marker_rows=1)
+    yield refused("cut_at_restart.jpg", restarts[: restarts.find(b"\xff\xd1")] + b"\xff\xd9", CUT)
     progressive = encoded(image, "JPEG", progressive=True)
     first_scan = progressive.find(b"\xff\xda")
     yield refused("cut_first_scan.jpg", progressive[: first_scan + 80] + b"\xff\xd9", CUT)
@@ -78,9 +80,21 @@ def _cut_pngs() -> Iterator[Expected]:
     yield refused("taller_than_its_rows.png", png(2 * HEIGHT, WIDTH, 2, 8, rows), CUT)
     yield refused("taller_by_one_row.png", png(HEIGHT + 1, WIDTH, 2, 8, rows), CUT)
     yield refused("missing_passes.png", png(2 * HEIGHT, WIDTH, 2, 8, bytes(len(rows)), interlaced=True), CUT)
-    flipped = bytearray(whole)
-    flipped[len(whole) // 2] ^= 1
-    yield refused("one_bit_wrong.png", bytes(flipped), "damaged")
+    first_six_passes = b"".join(b"\0" + b"\xc8" * columns for columns in (6,) * 10 + (12,) * 13 + (24,) * 25)
+    yield refused("missing_last_pass.png", png(33, 48, 0, 8, first_six_passes, interlaced=True), CUT)
+    yield refused("one_bit_wrong.png", _flipped(whole), "damaged")
+    # The checksum of all rows, alone in a last chunk, comes too late for decoders that stop at the last row.
+    packed = zlib.compress(rows, 0)
+    two_chunks = png_chunk(b"IDAT", packed[:-4]) + png_chunk(b"IDAT", packed[-4:])
+    header = png_chunk(b"IHDR", struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 2, 0, 0, 0))
+    split = b"\x89PNG\r\n\x1a\n" + header + two_chunks + png_chunk(b"IEND", b"")
+    yield refused("one_bit_wrong_unnoticed.png", _flipped(split), "damaged")
+
+
+def _flipped(content: bytes) -> bytes:
+    flipped = bytearray(content)
+    flipped[len(flipped) // 2] ^= 1
+    return bytes(flipped)
 
 
 def _cut_others() -> Iterator[Expected]:
@@ -94,6 +108,13 @@ def _cut_others() -> Iterator[Expected]:
     strip = np.asarray(image).tobytes()
     whole = tiff("<", tiff_tags(64, 96, (8, 8, 8), 2), strip)
     yield refused("cut.tif", whole[: len(whole) * 2 // 3], "")
+    yield refused("cut_in_directory.tif", whole[:-40], CUT)
+    planes = tifffile_bytes(np.moveaxis(scene(), 2, 0) / 255.0, photometric="rgb", planarconfig="separate")
+    yield refused("cut_planes.tif", planes[: len(planes) * 2 // 3], CUT, "tifffile")
+    bands = tiff_tags(4000, 4000, (16,), 1) | {277: (3, (60_000,))}
+    yield refused("bomb_bands.tif", tiff("<", bands, bytes(100)), "unpacks to", "tifffile")
+    lab = tiff("<", tiff_tags(HEIGHT, WIDTH, (16, 16, 16), 8), bytes(HEIGHT * WIDTH * 6))
+    yield refused("deep_lab.tif", lab, "save it again as RGB", "tifffile")
     large = noise_image(128, 192)
     for suffix, whole in (("webp", encoded(large, "WEBP", quality=95)), ("avif", encoded(large, "AVIF", quality=95))):
         yield refused(f"zero_filled.{suffix}", whole[: len(whole) * 2 // 3].ljust(len(whole), b"\0"), "")

@@ -59,6 +59,15 @@ def tiff(order: str, tags: dict[int, tuple[int, tuple[int, ...]]], strip: bytes)
     return body + struct.pack(order + "H", len(tags)) + entries + bytes(4) + outside
 
 
+def looping_tiff(content: bytes) -> bytes:
+    """A TIFF of `tiff` whose only page names itself as the next."""
+    order = ">" if content[:2] == b"MM" else "<"
+    (directory,) = struct.unpack_from(order + "I", content, 4)
+    (n_entries,) = struct.unpack_from(order + "H", content, directory)
+    after = directory + 2 + 12 * n_entries
+    return content[:after] + struct.pack(order + "I", directory) + content[after + 4 :]
+
+
 def tiff_tags(
     height: int, width: int, bits: tuple[int, ...], photometric: int
 ) -> dict[int, tuple[int, tuple[int, ...]]]:

@@ -7,8 +7,20 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from nasty_bytes import encoded, exif_with, png_chunk, png_of, tiff, tiff_tags
-from nasty_scene import HEIGHT, RED, WIDTH, Expected, heif, scene, scene_image, shows_gray, shows_scene, stored_as
+from nasty_bytes import encoded, exif_with, looping_tiff, png_chunk, png_of, tiff, tiff_tags
+from nasty_scene import (
+    HEIGHT,
+    RED,
+    WIDTH,
+    Expected,
+    heif,
+    scene,
+    scene_image,
+    shows_gray,
+    shows_scene,
+    stored_as,
+    tifffile_bytes,
+)
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -18,7 +30,7 @@ def all_depths() -> Iterator[Expected]:
     yield from _whole_numbers()
     yield from _colours_of_16_bits()
     yield from _floats()
-    yield from _through_tifffile()
+    yield from _throughtifffile_bytes()
     yield from _through_pydicom()
     yield from _through_pillow_heif()
 
@@ -52,6 +64,9 @@ def _whole_numbers() -> Iterator[Expected]:
     unsigned = tiff_tags(HEIGHT, WIDTH, (32,), 1) | {339: (3, (1,))}
     huge = tiff("<", unsigned, halves(0, 4_000_000_000, "<u4").tobytes())
     yield shows_gray("unsigned_32.tif", huge, 0, 255, note="0 to 4e+09")
+    signed_8 = tiff_tags(HEIGHT, WIDTH, (8,), 1) | {339: (3, (2,))}
+    yield shows_gray("signed_8.tif", tiff("<", signed_8, halves(-100, 100, np.int8).tobytes()), 0, 255)
+    yield shows_gray("looping_pages.tif", looping_tiff(huge), 0, 255)
     yield shows_gray("one_bit.png", encoded(Image.fromarray(halves(0, 1, bool)), "PNG"), 0, 255)
     yield shows_gray("one_bit.tif", encoded(Image.fromarray(halves(0, 1, bool)), "TIFF"), 0, 255)
     yield shows_gray("gray.jpg", encoded(Image.fromarray(halves(50, 200, np.uint8)), "JPEG", quality=100), 50, 200)
@@ -94,19 +109,24 @@ def _floats() -> Iterator[Expected]:
     yield shows_gray("float32_limits.tif", encoded(Image.fromarray(limits), "TIFF"), 0, 255)
     white_zero = tiff_tags(HEIGHT, WIDTH, (32,), 0) | {339: (3, (3,))}
     yield shows_gray("float32_white_is_zero.tif", tiff("<", white_zero, halves(0, 1, "<f4").tobytes()), 255, 0)
+    hole = halves(0, 1, "<f4")
+    hole[8, 8] = np.nan
+    yield shows_gray("float32_white_is_zero_nan.tif", tiff("<", white_zero, hole.tobytes()), 0, 0)
     yield shows_gray("float.pfm", b"Pf\n48 32\n-1.0\n" + halves(0, 2, "<f4").tobytes(), 0, 255)
 
 
-def _through_tifffile() -> Iterator[Expected]:
+def _throughtifffile_bytes() -> Iterator[Expected]:
     planes = np.moveaxis(scene(), 2, 0) / 255.0
     stack = np.stack([planes, planes[::-1]])
-    content = _tifffile(stack, photometric="rgb", planarconfig="separate")
+    content = tifffile_bytes(stack, photometric="rgb", planarconfig="separate")
     yield shows_scene("planar_float64_pages.tif", content, note="first of 2 pages", package="tifffile")
-    yield shows_gray("float16.tif", _tifffile(halves(0, 1, np.float16)), 0, 255, package="tifffile")
+    limits = tifffile_bytes(halves(-1.7e308, 1.7e308, np.float64))
+    yield shows_gray("float64_limits.tif", limits, 0, 255, package="tifffile")
+    yield shows_gray("float16.tif", tifffile_bytes(halves(0, 1, np.float16)), 0, 255, package="tifffile")
     bands = np.dstack([halves(10, 20, np.uint8), halves(0, 255, np.uint8)] + [halves(1, 2, np.uint8)] * 3)
-    content = _tifffile(bands, photometric="minisblack", planarconfig="contig")
+    content = tifffile_bytes(bands, photometric="minisblack", planarconfig="contig")
     yield shows_gray("five_bands.tif", content, 10, 20, note="band 1 of 5", package="tifffile")
-    content = _tifffile(np.moveaxis(scene(), 2, 0), photometric="rgb", planarconfig="separate", bigtiff=True)
+    content = tifffile_bytes(np.moveaxis(scene(), 2, 0), photometric="rgb", planarconfig="separate", bigtiff=True)
     yield shows_scene("planar_big.tif", content)
 
 
@@ -116,6 +136,8 @@ def _through_pydicom() -> Iterator[Expected]:
     yield shows_gray("inverted.dcm", inverted, 255, 0, package="pydicom")
     window = _dicom(halves(0, 4000, np.uint16), WindowCenter=[40.5, 300], WindowWidth=[81, 9], RescaleIntercept=0)
     yield shows_gray("window.dcm", window, 0, 255, note="0 to 80", package="pydicom")
+    rescaled = _dicom(halves(0, 4000, np.uint16), RescaleSlope=2, RescaleIntercept=-1000)
+    yield shows_gray("rescaled.dcm", rescaled, 0, 255, note="-1000 to 7000", package="pydicom")
     padded = halves(1000, 2000, np.int16)
     padded[0] = -2000
     yield shows_gray(
@@ -127,6 +149,24 @@ def _through_pydicom() -> Iterator[Expected]:
     )
     colours = _dicom(scene(), PhotometricInterpretation="RGB", SamplesPerPixel=3, PlanarConfiguration=0)
     yield shows_scene("colour.dcm", colours, package="pydicom")
+    luma = np.asarray(scene_image().convert("YCbCr"))
+    colours = _dicom(luma, PhotometricInterpretation="YBR_FULL", SamplesPerPixel=3, PlanarConfiguration=0)
+    yield shows_scene("luma.dcm", colours, 3, package="pydicom")
+    yield shows_scene("palette.dcm", _dicom(_indices(), PhotometricInterpretation="PALETTE COLOR", **_palette()))
+
+
+def _indices() -> NDArray[np.uint8]:
+    indices = halves(0, 1, np.uint8)
+    indices[16:] += 2
+    return indices
+
+
+def _palette() -> dict[str, object]:
+    elements: dict[str, object] = {}
+    for name, values in (("Red", (255, 0, 0, 200)), ("Green", (0, 255, 0, 200)), ("Blue", (0, 0, 255, 200))):
+        elements[f"{name}PaletteColorLookupTableDescriptor"] = [4, 0, 16]
+        elements[f"{name}PaletteColorLookupTableData"] = (np.array(values, "<u2") * 257).tobytes()
+    return elements
 
 
 def _through_pillow_heif() -> Iterator[Expected]:
@@ -134,14 +174,6 @@ def _through_pillow_heif() -> Iterator[Expected]:
     for orientation in range(1, 9):
         turned = heif(stored_as(orientation), quality=-1, exif=exif_with(orientation)[6:])
         yield shows_scene(f"irot_{orientation}.heic", turned, 9, package="pillow_heif")
-
-
-def _tifffile(values: NDArray[Any], **options: object) -> bytes:
-    import tifffile
-
-    stream = io.BytesIO()
-    tifffile.imwrite(stream, values, **options)
-    return stream.getvalue()
 
 
 def _dicom(values: NDArray[Any], **elements: object) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,4 +90,13 @@ def heif(image: Image.Image, **options: object) -> bytes:
 
     stream = io.BytesIO()
     pillow_heif.from_pillow(image).save(stream, **options)
+    return stream.getvalue()
+
+
+def tifffile_bytes(values: NDArray[Any], **options: object) -> bytes:
+    """The bytes of a TIFF as tifffile writes it."""
+    import tifffile
+
+    stream = io.BytesIO()
+    tifffile.imwrite(stream, values, **options)
     return stream.getvalue()

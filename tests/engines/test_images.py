@@ -150,6 +150,26 @@ def test_the_limit_counts_pixels_and_holds_for_the_header_too(tmp_path: Path):
             open_it(tmp_path / "a.png", max_pixels=32 * 48 - 1)
 
 
+def test_an_alpha_channel_without_transparency_is_not_worth_a_note(tmp_path: Path):
+    scene_image().convert("RGBA").save(tmp_path / "a.png")
+    assert read_image(tmp_path / "a.png").notes == ()
+
+
+def test_a_tiff_beyond_the_limit_of_pillow_but_within_ours_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    image = noise_image(400, 400)
+    image.save(tmp_path / "a.tif")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 70_000)  # Pillow refuses twice as many
+    np.testing.assert_array_equal(read_image(tmp_path / "a.tif").rgb, np.asarray(image))
+
+
+def test_a_file_of_many_gigabytes_is_refused_unread(tmp_path: Path):
+    with (tmp_path / "a.png").open("wb") as file:
+        file.write(encoded(scene_image(), "PNG"))
+        file.truncate(5 << 30)  # takes no room on the disk
+    with pytest.raises(UnreadableImageError, match=r"5\.4 GB, more than the limit"):
+        read_image(tmp_path / "a.png")
+
+
 def test_the_stated_limit_takes_the_largest_phone_pictures_and_no_more():
     assert 200_000_000 < MAX_PIXELS < 900_000_000
 
