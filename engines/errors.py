@@ -5,8 +5,9 @@
     │   ├── UnreadableImageError           not a picture, empty, cut off, or damaged
     │   ├── ImageTooLargeError             more pixels than the stated limit
     │   └── MissingImageLibraryError(ImportError)   readable with an optional package
-    ├── PhraseError(ValueError)            an empty phrase
+    ├── PhraseError(ValueError)            a phrase without a word
     ├── BoxError(ValueError)               a box without area, or outside the image
+    ├── NothingFoundError(LookupError)     nothing stands in a drawn box
     ├── MaskError(ValueError)              a mask of the wrong size, type or run lengths
     ├── TensorMismatchError(ValueError)    a tensor that is not what the graph declares
     ├── BundleError
@@ -68,8 +69,9 @@ class MissingImageLibraryError(ImageError, ImportError):  # type: ignore[misc]  
 class PhraseError(PhrasemaskError, ValueError):
     """The phrase has nothing to look for."""
 
-    def __init__(self) -> None:
-        super().__init__("the phrase is empty; type a noun phrase such as: striped cat")
+    def __init__(self, text: str = "") -> None:
+        reason = f"the phrase '{text:.60}' holds no word" if text else "the phrase is empty"
+        super().__init__(f"{reason}; type a noun phrase such as: striped cat")
 
 
 class BoxError(PhrasemaskError, ValueError):
@@ -78,6 +80,14 @@ class BoxError(PhrasemaskError, ValueError):
     def __init__(self, xyxy: Iterable[float], height: int, width: int) -> None:
         corners = ", ".join(f"{value:g}" for value in xyxy)
         super().__init__(f"the box ({corners}) covers nothing of the {width}×{height} image; draw it over the object")
+
+
+class NothingFoundError(PhrasemaskError, LookupError):
+    """The model finds nothing in a drawn box."""
+
+    def __init__(self, xyxy: Iterable[float]) -> None:
+        corners = ", ".join(f"{value:g}" for value in xyxy)
+        super().__init__(f"the model finds nothing in the box ({corners}); draw it closely around one object")
 
 
 class MaskError(PhrasemaskError, ValueError):

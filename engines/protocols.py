@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ class Capabilities:
     """`decode` takes positive and negative boxes that show what to look for."""
     score_floor: float = 0.0
     """Instances below this score are never answered, whatever the threshold."""
+    exemplar_phrase: str = ""
+    """The phrase to encode when only boxes show what to look for; empty where boxes need a phrase of a person."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,32 @@ class Segmenter(Protocol):
         """Phrases that will find something on the image, surest first; empty where the model cannot tell unasked."""
 
     def mask_box(self, image: ImageFeatures, box: BoxPrompt) -> Instance:
-        """The thing inside a box drawn by a person. Raises `BoxError` for a box without area in the image."""
+        """The thing inside a box drawn by a person.
+
+        Raises `BoxError` for a box without area in the image, and `NothingFoundError` where the model finds nothing.
+        """
+
+
+@runtime_checkable
+class DecodesTogether(Protocol):
+    """A segmenter that answers several phrases at once for less than one after the other."""
+
+    def decode_many(
+        self, image: ImageFeatures, phrases: Sequence[PhraseFeatures], options: SegmentOptions = SegmentOptions()
+    ) -> list[list[Instance]]:
+        """What `decode` finds for each phrase, without boxes."""
+
+
+def decode_many(
+    segmenter: Segmenter,
+    image: ImageFeatures,
+    phrases: Sequence[PhraseFeatures],
+    options: SegmentOptions = SegmentOptions(),
+) -> list[list[Instance]]:
+    """What `Segmenter.decode` finds for each phrase, without boxes; at once where the segmenter can."""
+    if isinstance(segmenter, DecodesTogether):
+        return segmenter.decode_many(image, phrases, options)
+    return [segmenter.decode(image, phrase, (), options) for phrase in phrases]
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ ROWS = [
     ["annotator.records"],
     ["annotator.errors"],
     ["engines.loader", "engines.compare"],
-    ["engines.families.starter", "engines.runtimes"],
-    ["engines.families._starter"],
+    ["engines.families.starter", "engines.families.sam3", "engines.runtimes"],
+    ["engines.families._starter", "engines.families._sam3"],
     ["engines.cuda_driver"],
     ["engines.protocols", "engines.discovery"],
     ["engines.bundle"],
@@ -45,7 +45,7 @@ ROWS = [
     ["engines.errors"],
 ]
 # Packages whose modules build on each other; in all others no module imports its neighbour.
-ONE_ROOM = ["annotator.store", "engines.families._starter", "engines.image_formats"]
+ONE_ROOM = ["annotator.store", "engines.families._starter", "engines.families._sam3", "engines.image_formats"]
 PACKAGES = [
     "annotator",
     "annotator.exporters",
@@ -120,7 +120,7 @@ def test_engines_know_nothing_of_the_annotator():
         assert not any(lies_under(name, "annotator") for name in imports(path)), path
 
 
-@pytest.mark.parametrize("heavy", ["gradio", "onnxruntime", "tensorrt", "torch", "transformers", "tqdm"])
+@pytest.mark.parametrize("heavy", ["gradio", "onnxruntime", "tensorrt", "tokenizers", "torch", "transformers", "tqdm"])
 def test_heavy_packages_are_imported_only_inside_functions(heavy):
     for path in sources():
         for node in parsed(path).body:

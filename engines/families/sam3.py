@@ -1,0 +1,149 @@
+"""The SAM 3 family: every instance of any noun phrase, of what exemplar boxes show, or of both together.
+
+Three graphs: vision encodes a picture once, text a phrase, and the decoder answers any number of phrases and boxes on
+them. Formulas and clean-up are those of the model's authors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engines.bundle import ModelBundle
+from engines.errors import NothingFoundError
+from engines.families._sam3.answer import SCORE_FLOOR, Answer
+from engines.families._sam3.contract import FEATURES, TOKENIZER_FILE, check_contract, context_length, image_side
+from engines.families._sam3.picture import stretched
+from engines.families._sam3.prompts import box_feeds
+from engines.families._sam3.tokens import PhraseTokenizer, Tokens
+from engines.protocols import Capabilities, Family, SegmenterInfo, Session
+from engines.types import (
+    BoxPrompt,
+    ImageFeatures,
+    Instance,
+    Phrase,
+    PhraseFeatures,
+    SegmentOptions,
+    Understanding,
+)
+
+_BOXES_ALONE = "visual"
+"""What stood for the phrase in training when only boxes said what to look for."""
+_KEPT_PHRASES = 512
+_PHRASES_PER_RUN = 4
+"""At full size each phrase makes 33 MB of mask logits, and several times that inside the decoder."""
+
+_CAPABILITIES = Capabilities(
+    open_vocabulary=True,
+    box_to_mask=True,
+    exemplar_boxes=True,
+    score_floor=SCORE_FLOOR,
+    exemplar_phrase=_BOXES_ALONE,
+)
+
+
+class Sam3Segmenter:
+    """The three graphs and the tokenizer of a SAM 3 bundle."""
+
+    def __init__(self, bundle: ModelBundle, open_graph: Callable[[str], Session]) -> None:
+        check_contract(bundle)
+        self._side = image_side(bundle)
+        context = context_length(bundle)
+        self._tokenizer = PhraseTokenizer(bundle.file(TOKENIZER_FILE), context)
+        self._vision = open_graph("vision")
+        self._encode_tokens = _text_encoder(open_graph("text"), context)
+        self._decoder = open_graph("decoder")
+        self.info = SegmenterInfo(
+            name=bundle.name,
+            bundle_id=bundle.bundle_id,
+            family=bundle.family,
+            precision=bundle.precision,
+            runtime=self._vision.runtime,
+            device=self._vision.device,
+            capabilities=_CAPABILITIES,
+        )
+
+    def encode_image(self, rgb: NDArray[np.uint8], image_id: str) -> ImageFeatures:
+        """Features of an upright (H, W, 3) uint8 RGB image of any size, at three scales."""
+        outputs = self._vision.run({"image": stretched(rgb, self._side)})
+        tensors = {name: outputs[name] for name in FEATURES}
+        nbytes = sum(tensor.nbytes for tensor in tensors.values())
+        return ImageFeatures(self.info.bundle_id, image_id, rgb.shape[0], rgb.shape[1], tensors, nbytes)
+
+    def encode_phrase(self, phrase: Phrase) -> PhraseFeatures:
+        """Features of a phrase, kept for the next time; raises `PhraseError` for one of punctuation alone."""
+        tokens = self._tokenizer.tokens(phrase.text)
+        return PhraseFeatures(
+            self.info.bundle_id, phrase, Understanding(cut=tokens.cut), self._encode_tokens(tokens.ids)
+        )
+
+    def decode(
+        self,
+        image: ImageFeatures,
+        phrase: PhraseFeatures,
+        boxes: Sequence[BoxPrompt] = (),
+        options: SegmentOptions = SegmentOptions(),
+    ) -> list[Instance]:
+        """Every instance at or above the score threshold, best first.
+
+        Positive boxes show more of what to look for, negative ones what to leave out; boxes alone go with the phrase
+        `capabilities.exemplar_phrase`. Raises `BoxError` for a box without area in the image.
+        """
+        return self._answers(image, [phrase], boxes)[0].instances(image, options)
+
+    def decode_many(
+        self, image: ImageFeatures, phrases: Sequence[PhraseFeatures], options: SegmentOptions = SegmentOptions()
+    ) -> list[list[Instance]]:
+        """What `decode` finds for each phrase, a few phrases in one run of the decoder."""
+        found: list[list[Instance]] = []
+        for start in range(0, len(phrases), _PHRASES_PER_RUN):
+            answers = self._answers(image, phrases[start : start + _PHRASES_PER_RUN])
+            found += [answer.instances(image, options) for answer in answers]
+        return found
+
+    def example_phrases(self, image: ImageFeatures) -> list[str]:
+        """None: the model answers phrases, it does not propose any."""
+        return []
+
+    def mask_box(self, image: ImageFeatures, box: BoxPrompt) -> Instance:
+        """The thing inside a drawn box, from what the model finds with the box as its exemplar.
+
+        That is everything alike on the picture; the answer is the one whose box fits the drawn one best, cut to the
+        drawn box if it fits badly. Raises `NothingFoundError` where there is none, `BoxError` for a box without area.
+        """
+        inside = box.clipped(image.height, image.width)
+        exemplar = BoxPrompt(inside.xyxy, positive=True)
+        answer = self._answers(image, [self.encode_phrase(Phrase(_BOXES_ALONE))], [exemplar])[0]
+        thing = answer.thing_in(inside, image)
+        if thing is None:
+            raise NothingFoundError(box.xyxy)
+        return thing
+
+    def _answers(
+        self, image: ImageFeatures, phrases: Sequence[PhraseFeatures], boxes: Sequence[BoxPrompt] = ()
+    ) -> list[Answer]:
+        """One run of the decoder: each phrase with the same boxes."""
+        feeds: dict[str, NDArray[Any]] = {name: image.tensors[name] for name in FEATURES}
+        for name in ("text_features", "text_mask"):
+            feeds[name] = np.concatenate([phrase.tensors[name] for phrase in phrases])
+        outputs = self._decoder.run({**feeds, **box_feeds(boxes, image, len(phrases))})
+        return [Answer.of(outputs, row) for row in range(len(phrases))]
+
+
+def _text_encoder(session: Session, context: int) -> Callable[[tuple[int, ...]], Mapping[str, NDArray[Any]]]:
+    """Token ids → `text_features` [1, context, C] and `text_mask` [1, context], the last few hundred remembered."""
+
+    @lru_cache(maxsize=_KEPT_PHRASES)
+    def encode(ids: tuple[int, ...]) -> Mapping[str, NDArray[Any]]:
+        tokens = Tokens(ids, cut="")
+        features = session.run({"input_ids": tokens.padded(context)})["text_features"]
+        return {"text_features": features, "text_mask": tokens.mask(context)}
+
+    return encode
+
+
+FAMILY = Family(name="sam3", title="SAM 3", load=Sam3Segmenter)
