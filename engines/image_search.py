@@ -31,27 +31,32 @@ def find_images(folder: Path, recursive: bool = True) -> Iterator[Path]:
     files without permission and sub-folders that cannot be listed come too, so that opening them names what is wrong.
     Raises FileNotFoundError, NotADirectoryError or PermissionError for the folder itself.
     """
-    return _images_in(folder, _entries(folder), recursive)
+    return _images_from(folder, _entries(folder), recursive)
 
 
-def _images_in(folder: Path, entries: list[os.DirEntry[str]], recursive: bool) -> Iterator[Path]:
+def _images_from(folder: Path, entries: list[os.DirEntry[str]], recursive: bool) -> Iterator[Path]:
+    waiting = _sub_folders(folder, entries) if recursive else []
+    yield from _images_in(folder, entries)
+    while waiting:
+        folder = waiting.pop()
+        try:
+            entries = _entries(folder)
+        except OSError:
+            yield folder
+            continue
+        yield from _images_in(folder, entries)
+        waiting += _sub_folders(folder, entries)
+
+
+def _images_in(folder: Path, entries: list[os.DirEntry[str]]) -> Iterator[Path]:
     for entry in entries:
         if Path(entry.name).suffix.lower() in IMAGE_SUFFIXES and not _is_folder(entry):
             yield folder / entry.name
-    if not recursive:
-        return
-    for entry in entries:
-        if _is_folder(entry) and not _is_link(entry):
-            yield from _images_below(folder / entry.name)
 
 
-def _images_below(folder: Path) -> Iterator[Path]:
-    try:
-        entries = _entries(folder)
-    except OSError:
-        yield folder
-        return
-    yield from _images_in(folder, entries, recursive=True)
+def _sub_folders(folder: Path, entries: list[os.DirEntry[str]]) -> list[Path]:
+    """The last one first, so that they can be taken from the end."""
+    return [folder / entry.name for entry in reversed(entries) if _is_folder(entry) and not _is_link(entry)]
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

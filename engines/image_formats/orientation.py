@@ -23,7 +23,12 @@ def orientation_of(exif: bytes | None, xmp: bytes | None = None) -> int:
     found = _exif_orientation(exif) if exif else None
     if found is None and xmp and (match := _XMP_ORIENTATION.search(xmp)):
         found = int(match[1])
-    return found if found is not None and 1 <= found <= 8 else UPRIGHT
+    return legal_orientation(found)
+
+
+def legal_orientation(number: int | None) -> int:
+    """The orientation itself if it is one, else 1."""
+    return int(number) if number is not None and 1 <= number <= 8 else UPRIGHT
 
 
 def swaps_sides(orientation: int) -> bool:

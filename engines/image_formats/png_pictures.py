@@ -12,35 +12,39 @@ from engines.image_formats.frames import first_of
 from engines.image_formats.picture import OpenedPicture, Pixels
 from engines.image_formats.pillow_pixels import rgb_from_pillow
 from engines.image_formats.png_stream import (
+    HEADER_BYTES,
     bits_per_channel,
+    count_frames,
     has_all_rows,
     has_end,
     has_sound_checksums,
     is_interlaced,
+    only_pixels,
     png_orientation,
+    png_size,
 )
 from engines.image_formats.source import CUT_OFF, PictureSource
 
 
 def open_png(source: PictureSource) -> OpenedPicture:
     """PNG, and the first frame of an animated one."""
-    image = PngImageFile(source.stream, "")
-    orientation = png_orientation(io.BytesIO(source.data) if source.data is not None else source.stream)
-    return OpenedPicture(image.height, image.width, lambda: _decode(source, image), orientation)
+    height, width = png_size(source.stream.read(HEADER_BYTES))
+    return OpenedPicture(height, width, lambda: _decode(source), png_orientation(source.stream))
 
 
-def _decode(source: PictureSource, image: PngImageFile) -> Pixels:
+def _decode(source: PictureSource) -> Pixels:
     data = source.data or b""
     _refuse_unsound(source, data)
-    n_frames = getattr(image, "n_frames", 1)
+    pixels = only_pixels(data)
+    image = PngImageFile(io.BytesIO(pixels), "")
     image.load()
     if (is_interlaced(data) or _ends_black(image)) and not has_all_rows(data):
         raise source.refusal(CUT_OFF)
     if bits_per_channel(data) == 16 and image.mode in ("RGB", "RGBA"):
-        rgb, notes = rgb_from_16_bit_colours(image, lambda: PngImageFile(io.BytesIO(data), ""))
+        rgb, notes = rgb_from_16_bit_colours(image, lambda: PngImageFile(io.BytesIO(pixels), ""))
     else:
         rgb, notes = rgb_from_pillow(image)
-    return rgb, notes + first_of(n_frames, "frames")
+    return rgb, notes + first_of(count_frames(data), "frames")
 
 
 def _refuse_unsound(source: PictureSource, data: bytes) -> None:

@@ -10,7 +10,12 @@ from typing import BinaryIO
 
 from engines.image_formats.orientation import orientation_of
 
+HEADER_BYTES = 29
+"""How much of a file's beginning holds its header."""
+
 _SIGNATURE_BYTES = 8
+_PIXELS = (b"IHDR", b"PLTE", b"tRNS", b"IDAT")
+_END_CHUNK = b"\0\0\0\0IEND\xaeB`\x82"
 _MAX_TEXT_BYTES = 1 << 20
 _RAW_EXIF = b"Raw profile type exif\0"
 _XMP = b"XML:com.adobe.xmp\0"
@@ -35,6 +40,30 @@ def png_orientation(stream: BinaryIO) -> int:
     return orientation_of(exif, xmp)
 
 
+def png_size(header: bytes) -> tuple[int, int]:
+    """Height and width, in a file with this beginning. Raises ValueError if it does not begin with its header."""
+    if header[12:16] != b"IHDR" or len(header) < HEADER_BYTES:
+        raise ValueError("the first chunk is not the header")
+    return int.from_bytes(header[20:24], "big"), int.from_bytes(header[16:20], "big")
+
+
+def only_pixels(data: bytes) -> bytes:
+    """The same picture without texts, profiles and further frames, over which a decoder could stumble."""
+    view = memoryview(data)
+    kept = (
+        view[start - 8 : start + length + 4] for name, start, length in _chunks(io.BytesIO(data)) if name in _PIXELS
+    )
+    return b"".join((view[:_SIGNATURE_BYTES], *kept, _END_CHUNK))
+
+
+def count_frames(data: bytes) -> int:
+    """Frames that the file claims to have, the first included."""
+    for name, start, _ in _chunks(io.BytesIO(data)):
+        if name == b"acTL":
+            return int.from_bytes(data[start : start + 4], "big")
+    return 1
+
+
 def has_end(data: bytes) -> bool:
     """Whether the file goes on to the end marker; whatever may follow it does not matter."""
     last = deque(_chunks(io.BytesIO(data)), maxlen=1)
@@ -48,7 +77,7 @@ def has_sound_checksums(data: bytes) -> bool:
     for name, start, length in _chunks(io.BytesIO(data)):
         end = start + length
         checksum = view[end : end + 4]
-        if name not in (b"IHDR", b"PLTE", b"tRNS", b"IDAT") or len(checksum) < 4:
+        if name not in _PIXELS or len(checksum) < 4:
             continue
         if zlib.crc32(view[start - 4 : end]) != int.from_bytes(checksum, "big"):
             return False

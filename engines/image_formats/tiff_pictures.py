@@ -11,14 +11,16 @@ from PIL import Image, TiffImagePlugin
 
 from engines.errors import MissingImageLibraryError
 from engines.image_formats.deep_colour import rgb_from_16_bit_colours
-from engines.image_formats.depth import scale_to_8bit
+from engines.image_formats.depth import scale_between, scale_to_8bit
 from engines.image_formats.frames import count_tiff_pages, first_of
-from engines.image_formats.orientation import UPRIGHT
+from engines.image_formats.orientation import UPRIGHT, legal_orientation
 from engines.image_formats.picture import OpenedPicture, Pixels
 from engines.image_formats.pillow_pixels import rgb_from_pillow, rgb_from_values
 from engines.image_formats.source import CUT_OFF, PictureSource
 
-_BITS_PER_SAMPLE, _PHOTOMETRIC, _ORIENTATION, _SAMPLE_FORMAT = 258, 262, 274, 339
+_BITS_PER_SAMPLE, _COMPRESSION, _PHOTOMETRIC, _ORIENTATION, _SAMPLE_FORMAT = 258, 259, 262, 274, 339
+_STRIPS_AND_TILES = ((273, 279), (324, 325))
+_PLAIN = 1
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB = 0, 1, 2
 _UNSIGNED, _SIGNED = 1, 2
 _MAX_BYTES_PER_PIXEL = 8
@@ -39,10 +41,12 @@ def open_tiff(source: PictureSource) -> OpenedPicture:
 
 
 def _decode_by_pillow(source: PictureSource, image: TiffImagePlugin.TiffImageFile) -> Pixels:
-    tags = dict(image.tag_v2)
+    tags, data = dict(image.tag_v2), source.data or b""
+    # Of packed data the decoder does not miss the last bytes; of plain data it does, whatever these tags say.
+    if tags.get(_COMPRESSION, _PLAIN) != _PLAIN and _reaches_beyond(tags, len(data)):
+        raise source.refusal(CUT_OFF)
     image.load()  # also turns the picture upright and drops the tag
-    data = source.data or b""
-    bits, sample_format = _first(tags.get(_BITS_PER_SAMPLE, 8)), _first(tags.get(_SAMPLE_FORMAT, _UNSIGNED))
+    bits, sample_format = _numbers(tags.get(_BITS_PER_SAMPLE, 8))[0], _numbers(tags.get(_SAMPLE_FORMAT, _UNSIGNED))[0]
     if bits == 16 and image.mode in ("RGB", "RGBA"):
         rgb, notes = rgb_from_16_bit_colours(image, lambda: TiffImagePlugin.TiffImageFile(io.BytesIO(data), ""))
     elif image.mode.startswith(("I", "F")) or (image.mode == "L" and sample_format == _SIGNED):
@@ -53,15 +57,23 @@ def _decode_by_pillow(source: PictureSource, image: TiffImagePlugin.TiffImageFil
     return rgb, notes + first_of(count_tiff_pages(data), "pages")
 
 
+def _reaches_beyond(tags: dict[int, Any], n_bytes: int) -> bool:
+    return any(
+        start + length > n_bytes
+        for starts, lengths in _STRIPS_AND_TILES
+        for start, length in zip(_numbers(tags.get(starts, ())), _numbers(tags.get(lengths, ())), strict=False)
+    )
+
+
+def _numbers(tag: Any) -> tuple[int, ...]:
+    return tag if isinstance(tag, tuple) else (int(tag),)
+
+
 def _true_type(values: NDArray[Any], bits: int, sample_format: int) -> NDArray[Any]:
     """Pillow reads the bits of these two types right and their signs wrong."""
     if values.dtype == np.int32 and bits == 32 and sample_format == _UNSIGNED:
         return values.view(np.uint32)
     return values.view(np.int8) if values.dtype == np.uint8 else values
-
-
-def _first(tag: Any) -> int:
-    return int(tag[0] if isinstance(tag, tuple) else tag)
 
 
 def _open_by_tifffile(source: PictureSource) -> OpenedPicture:
@@ -72,7 +84,7 @@ def _open_by_tifffile(source: PictureSource) -> OpenedPicture:
     source.stream.seek(0)
     page = tifffile.TiffFile(source.stream).pages.first
     source.check_size(page.imagelength, page.imagewidth)
-    orientation = page.tags[_ORIENTATION].value if _ORIENTATION in page.tags else UPRIGHT
+    orientation = legal_orientation(page.tags[_ORIENTATION].value if _ORIENTATION in page.tags else UPRIGHT)
     return OpenedPicture(page.imagelength, page.imagewidth, lambda: _decode_page(source, page), orientation)
 
 
@@ -82,14 +94,20 @@ def _decode_page(source: PictureSource, page: Any) -> Pixels:
     bands = _bands_last(page)
     n_bands = bands.shape[2]
     notes = first_of(count_tiff_pages(data), "pages")
-    if n_bands in (1, 2) or (n_bands > 4 and page.photometric != _RGB):
-        notes += (f"band 1 of {n_bands} shown as gray",) if n_bands > 2 else ()
+    has_alpha = n_bands in (2, 4) and bool(page.extrasamples)
+    if n_bands == 1 or (n_bands == 2 and not has_alpha) or (n_bands > 4 and page.photometric != _RGB):
+        notes += (f"band 1 of {n_bands} shown as gray",) if n_bands > 1 else ()
         rgb, more = rgb_from_values(bands[..., 0], zero_is_white=page.photometric == _WHITE_IS_ZERO)
         return rgb, more + notes
-    colours, note = scale_to_8bit(bands[..., :3])
-    alpha = [scale_to_8bit(bands[..., 3])[0]] if n_bands == 4 and page.extrasamples else []
+    colours, note = scale_to_8bit(bands[..., : 1 if n_bands == 2 else 3])
+    alpha = [_opacity(bands[..., -1])] if has_alpha else []
     rgb, more = rgb_from_pillow(Image.fromarray(np.dstack([colours, *alpha])))
     return rgb, (*((note,) if note else ()), *more, *notes)
+
+
+def _opacity(values: NDArray[Any]) -> NDArray[np.uint8]:
+    """Alpha by the full scale of its type: 1 for floats, the largest number for whole numbers."""
+    return scale_between(values, 0, 1 if values.dtype.kind == "f" else np.iinfo(values.dtype).max)
 
 
 def _refuse_unusable_page(source: PictureSource, page: Any, n_bytes: int) -> None:

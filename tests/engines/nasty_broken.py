@@ -108,6 +108,8 @@ def _cut_others() -> Iterator[Expected]:
     strip = np.asarray(image).tobytes()
     whole = tiff("<", tiff_tags(64, 96, (8, 8, 8), 2), strip)
     yield refused("cut.tif", whole[: len(whole) * 2 // 3], "")
+    packed = tifffile_bytes(np.asarray(image), photometric="rgb", compression="zlib")
+    yield refused("cut_last_bytes.tif", packed[:-3], CUT)
     yield refused("cut_in_directory.tif", whole[:-40], CUT)
     planes = tifffile_bytes(np.moveaxis(scene(), 2, 0) / 255.0, photometric="rgb", planarconfig="separate")
     yield refused("cut_planes.tif", planes[: len(planes) * 2 // 3], CUT, "tifffile")

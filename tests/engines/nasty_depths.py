@@ -122,6 +122,18 @@ def _throughtifffile_bytes() -> Iterator[Expected]:
     yield shows_scene("planar_float64_pages.tif", content, note="first of 2 pages", package="tifffile")
     limits = tifffile_bytes(halves(-1.7e308, 1.7e308, np.float64))
     yield shows_gray("float64_limits.tif", limits, 0, 255, package="tifffile")
+    for orientation in (0, 6, 9):
+        stored = np.rot90(halves(0, 1, np.float16)) if orientation == 6 else halves(0, 1, np.float16)
+        tag = [(274, "H", 1, orientation, True)]
+        turned = tifffile_bytes(np.ascontiguousarray(stored), extratags=tag)
+        yield shows_gray(f"float16_exif_{orientation}.tif", turned, 0, 255, package="tifffile")
+    clear_left = np.dstack([halves(0, 0, np.uint16), halves(0, 65535, np.uint16)])
+    with_alpha = tifffile_bytes(clear_left, photometric="minisblack", planarconfig="contig", extrasamples=[2])
+    yield shows_gray("gray16_alpha.tif", with_alpha, 255, 0, note="on white", package="tifffile")
+    colours = np.dstack([scene() / 255, halves(1, 0, np.float64)]).astype(np.float32)
+    with_alpha = tifffile_bytes(colours, photometric="rgb", extrasamples=[2])
+    shown = (((4, 4), RED), ((4, 43), (255, 255, 255)))
+    yield Expected("float_rgba.tif", with_alpha, (HEIGHT, WIDTH), None, shown, note="on white", package="tifffile")
     yield shows_gray("float16.tif", tifffile_bytes(halves(0, 1, np.float16)), 0, 255, package="tifffile")
     bands = np.dstack([halves(10, 20, np.uint8), halves(0, 255, np.uint8)] + [halves(1, 2, np.uint8)] * 3)
     content = tifffile_bytes(bands, photometric="minisblack", planarconfig="contig")

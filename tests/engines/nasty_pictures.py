@@ -99,6 +99,11 @@ def _colours() -> Iterator[Expected]:
     profile = b"\0" * 200_000
     yield shows_scene("big_icc.jpg", encoded(scene_image(), "JPEG", icc_profile=profile, **_JPEG), 6)
     yield shows_scene("palette.gif", encoded(scene_image(), "GIF"))
+    long_text = png_chunk(b"zTXt", b"Comment\0\0" + zlib.compress(bytes(3 << 20)))
+    wrong_text = long_text[:-1] + bytes((long_text[-1] ^ 1,))
+    for place, text in (("long", long_text), ("damaged", wrong_text)):
+        yield shows_scene(f"{place}_text_before.png", png_of(scene(), 2, text))
+        yield shows_scene(f"{place}_text_after.png", with_chunk_before_end(png_of(scene(), 2), text))
     yield shows_scene("plain.bmp", encoded(scene_image(), "BMP"))
     yield shows_scene("plain.jp2", encoded(scene_image(), "JPEG2000"))
     yield shows_scene("plain.ppm", encoded(scene_image(), "PPM"))

@@ -40,6 +40,15 @@ def test_hidden_files_and_folders_are_passed_over(tmp_path: Path):
     assert found(tmp_path) == ["d.jpg"]
 
 
+def test_folders_may_be_nested_deeply(tmp_path: Path):
+    folder = tmp_path
+    for _ in range(700):
+        folder = folder / "d"
+        folder.mkdir()
+    touch(folder, "a.jpg")
+    assert len(list(find_images(tmp_path))) == 1
+
+
 def test_sub_folders_are_left_out_when_asked(tmp_path: Path):
     touch(tmp_path, "a.jpg", "sub/b.jpg")
     assert found(tmp_path, recursive=False) == ["a.jpg"]
