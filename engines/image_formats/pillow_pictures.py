@@ -25,6 +25,7 @@ from engines.image_formats.source import CUT_OFF, PictureSource
 from engines.image_formats.webp_stream import webp_size
 
 _GIF_HEADER_BYTES = 1 << 20
+_JPEG_2000_START, _JPEG_2000_END = b"\xff\x4f\xff\x51", b"\xff\xd9"
 
 
 def open_gif(source: PictureSource) -> OpenedPicture:
@@ -49,6 +50,14 @@ def open_avif(source: PictureSource) -> OpenedPicture:
     return _open_checking_tail(source, AvifImagePlugin.AvifImageFile)
 
 
+def open_jpeg_2000(source: PictureSource) -> OpenedPicture:
+    """JPEG 2000. Its decoder shows what there is of a cut file, so the end marker has to be there."""
+    if source.data is not None and source.data.find(_JPEG_2000_END, source.data.find(_JPEG_2000_START)) < 0:
+        raise source.refusal(CUT_OFF)
+    image = Jpeg2KImagePlugin.Jpeg2KImageFile(source.stream, "")
+    return _opened(source, image, lambda: _with_frames(image, 1))
+
+
 def open_simple(factory: Callable[..., ImageFile.ImageFile]) -> Callable[[PictureSource], OpenedPicture]:
     """An opener for a format with one picture, no orientation and nothing else to look after."""
 
@@ -60,7 +69,6 @@ def open_simple(factory: Callable[..., ImageFile.ImageFile]) -> Callable[[Pictur
 
 
 open_bmp = open_simple(BmpImagePlugin.BmpImageFile)
-open_jpeg_2000 = open_simple(Jpeg2KImagePlugin.Jpeg2KImageFile)
 open_pnm = open_simple(PpmImagePlugin.PpmImageFile)
 
 

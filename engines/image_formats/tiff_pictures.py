@@ -12,11 +12,12 @@ from PIL import Image, TiffImagePlugin
 from engines.errors import MissingImageLibraryError
 from engines.image_formats.deep_colour import rgb_from_16_bit_colours
 from engines.image_formats.depth import scale_between, scale_to_8bit
-from engines.image_formats.frames import count_tiff_pages, first_of
+from engines.image_formats.frames import first_of
 from engines.image_formats.orientation import UPRIGHT, legal_orientation
 from engines.image_formats.picture import OpenedPicture, Pixels
 from engines.image_formats.pillow_pixels import rgb_from_pillow, rgb_from_values
 from engines.image_formats.source import CUT_OFF, PictureSource
+from engines.image_formats.tiff_stream import count_tiff_pages, has_whole_first_directory
 
 _BITS_PER_SAMPLE, _COMPRESSION, _PHOTOMETRIC, _ORIENTATION, _SAMPLE_FORMAT = 258, 259, 262, 274, 339
 _STRIPS_AND_TILES = ((273, 279), (324, 325))
@@ -28,7 +29,7 @@ _MAX_BYTES_PER_PIXEL = 8
 
 def open_tiff(source: PictureSource) -> OpenedPicture:
     """The first page of a TIFF."""
-    if source.data is not None and count_tiff_pages(source.data) == 0:
+    if source.data is not None and not has_whole_first_directory(source.data):
         raise source.refusal(CUT_OFF)
     try:
         image = TiffImagePlugin.TiffImageFile(source.stream, "")

@@ -19,7 +19,7 @@ from nasty_bytes import (
     tiff_tags,
     webp_claiming,
 )
-from nasty_scene import HEIGHT, WIDTH, Expected, heif, noise_image, refused, scene, tifffile_bytes
+from nasty_scene import HEIGHT, WIDTH, Expected, heif, noise_image, refused, scene, scene_image, tifffile_bytes
 
 _JPEG = {"quality": 95, "subsampling": 0}
 CUT = "cut off"
@@ -102,6 +102,9 @@ def _cut_others() -> Iterator[Expected]:
     for suffix, format in (("gif", "GIF"), ("bmp", "BMP"), ("webp", "WEBP"), ("ppm", "PPM")):
         whole = encoded(image, format)
         yield refused(f"cut.{suffix}", whole[: len(whole) * 2 // 3], "")
+    flat = encoded(scene_image(), "JPEG2000")
+    for n_bytes in (len(flat) - 1, len(flat) * 3 // 4, len(flat) // 2, flat.find(b"\xff\x93") + 30):
+        yield refused(f"cut_{n_bytes}.jp2", flat[:n_bytes], CUT)
     for suffix, format in (("jp2", "JPEG2000"), ("avif", "AVIF")):
         whole = encoded(image, format)
         yield refused(f"cut.{suffix}", whole[: len(whole) * 2 // 3], "")
@@ -111,6 +114,7 @@ def _cut_others() -> Iterator[Expected]:
     packed = tifffile_bytes(np.asarray(image), photometric="rgb", compression="zlib")
     yield refused("cut_last_bytes.tif", packed[:-3], CUT)
     yield refused("cut_in_directory.tif", whole[:-40], CUT)
+    yield refused("cut_in_bits_per_sample.tif", whole[:-2], CUT)
     planes = tifffile_bytes(np.moveaxis(scene(), 2, 0) / 255.0, photometric="rgb", planarconfig="separate")
     yield refused("cut_planes.tif", planes[: len(planes) * 2 // 3], CUT, "tifffile")
     bands = tiff_tags(4000, 4000, (16,), 1) | {277: (3, (60_000,))}
