@@ -38,7 +38,9 @@ class Answer:
     def instances(self, image: ImageFeatures, options: SegmentOptions) -> list[Instance]:
         """Instances at or above the threshold, best first; those whose mask is empty are none."""
         found: list[Instance] = []
-        for row in self._rows_above(options.score_threshold)[: options.max_instances]:
+        for row in self._rows_above(options.score_threshold):
+            if len(found) == options.max_instances:
+                break
             mask = self._mask(row, image, options.mask_threshold)
             if mask.area:
                 found.append(Instance(mask, mask.xyxy, float(self.scores[row])))
