@@ -133,6 +133,14 @@ def test_the_thing_in_a_box_is_the_one_whose_box_fits_best():
     assert thing.xyxy[0] > 90
 
 
+def test_a_box_that_fits_better_goes_before_a_better_score():
+    larger = block(slice(2, 6), slice(1, 9))
+    both = answer([0.9, 0.3], [larger, LEFT], [[0.06, 0.25, 0.56, 0.75], [0.06, 0.25, 0.31, 0.75]])
+    thing = both.thing_in(BoxPrompt((10, 20, 50, 60)), IMAGE)
+    assert thing is not None
+    assert thing.score == 0.3
+
+
 def test_a_thing_that_fits_well_is_not_cut_at_the_box():
     one = answer([0.9], [LEFT], [[0.0625, 0.25, 0.3125, 0.75]])
     thing = one.thing_in(BoxPrompt((15, 25, 45, 55)), IMAGE)

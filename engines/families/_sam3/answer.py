@@ -16,8 +16,8 @@ from engines.types import BoxPrompt, ImageFeatures, Instance, SegmentOptions
 from engines.upsampling import encode_upsampled
 
 SCORE_FLOOR = 0.1
-"""Of the hundred queries of a phrase most score below 0.01. At a tenth, all that a person may want to look at is there
-for the slider, and a phrase costs the outlines of some instances, not of a hundred."""
+"""Most queries of a phrase score near 0, and each costs an outline. On the pictures of shapes, of 25 queries 1.5 reach
+0.5, 1.8 reach 0.1 and 10 reach 0.001: at a tenth, what a person may want to look at is there for the slider."""
 _FILLS_THE_BOX = 0.3
 
 
