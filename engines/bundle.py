@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -78,6 +78,16 @@ class ModelBundle:
     licence: str
     graphs: Mapping[str, GraphSpec]
     sha256_by_file: Mapping[str, str]
+    reference: str = ""
+    """Whose behaviour the graphs follow where implementations differ, such as `meta`."""
+    max_instances: int | None = None
+    """How many instances the graphs answer for one phrase at most."""
+    context_length: int | None = None
+    """How many tokens of a phrase the graphs take, start and end included."""
+    tools: Mapping[str, str] = field(default_factory=dict)
+    """Versions of the packages that made the graphs."""
+    checks: tuple[str, ...] = ()
+    """Files with check pictures and the answers of the original model to them."""
 
     def file(self, name: str) -> Path:
         """Path of a file that the manifest lists; raises `BundleFileMissingError` when it is not there."""
@@ -155,6 +165,11 @@ def _parse(folder: Path, bundle_id: str, manifest: Mapping[str, Any]) -> ModelBu
         licence=str(manifest["licence"]),
         graphs=graphs,
         sha256_by_file=files,
+        reference=str(manifest.get("reference", "")),
+        max_instances=_number(manifest.get("max_instances")),
+        context_length=_number(manifest.get("context_length")),
+        tools={str(name): str(version) for name, version in manifest.get("tools", {}).items()},
+        checks=tuple(_inside(name) for name in manifest.get("checks", [])),
     )
 
 
@@ -170,6 +185,10 @@ def _parse_graph(role: str, graph: Mapping[str, Any]) -> GraphSpec:
 def _parse_tensor(tensor: Mapping[str, Any]) -> TensorSpec:
     shape = tuple(None if size is None else int(size) for size in tensor["shape"])
     return TensorSpec(str(tensor["name"]), str(tensor["dtype"]), shape)
+
+
+def _number(value: Any) -> int | None:
+    return None if value is None else int(value)
 
 
 def _inside(name: str) -> str:

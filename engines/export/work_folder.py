@@ -1,0 +1,134 @@
+"""Where a bundle is put together: a folder beside its place that takes the place only when all of it is there.
+
+Finished parts survive an interrupted export and are not made again; a part is either whole or absent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from engines.bundle import MANIFEST_NAME
+from engines.export.errors import ExportFailedError, ExportSettingError
+
+_JOURNAL = "parts.json"
+
+
+class WorkFolder:
+    """`OUT.partial`, with the parts that are done. `fingerprint` names all that the parts depend on."""
+
+    def __init__(self, out: Path, fingerprint: str) -> None:
+        _refuse_foreign(out)
+        self.out = out
+        self.folder = out.with_name(f"{out.name}.partial")
+        self._fingerprint = fingerprint
+        self._parts: dict[str, dict[str, str]] = {}
+
+    def open(self) -> None:
+        """Take over what an export with the same fingerprint has finished; all else is removed."""
+        journal = _read_journal(self.folder / _JOURNAL)
+        if journal.get("fingerprint") == self._fingerprint:
+            self._parts = journal["parts"]
+        elif self.folder.exists():
+            shutil.rmtree(self.folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for unfinished in self.folder.glob("*.unfinished"):
+            shutil.rmtree(unfinished)
+
+    def has(self, part: str) -> bool:
+        """Whether the part is there, unchanged."""
+        files = self._parts.get(part)
+        return files is not None and all(
+            (self.folder / name).is_file() and sha256_of(self.folder / name) == sha256 for name, sha256 in files.items()
+        )
+
+    def make(self, part: str, write: Callable[[Path], None]) -> None:
+        """Let `write` fill an empty folder; its files then are the part. Raises `ExportFailedError`, leaving nothing."""
+        room = self.folder / f"{part}.unfinished"
+        try:
+            room.mkdir()
+            write(room)
+            names = sorted(path.relative_to(room).as_posix() for path in room.rglob("*") if path.is_file())
+            files = {name: sha256_of(room / name) for name in names}
+            for name in names:
+                self._move_in(room, name)
+            shutil.rmtree(room)
+            self._parts[part] = files
+            self._write_journal()
+        except OSError as error:
+            raise self.abandon(error) from None
+
+    def finish(self, manifest: Mapping[str, Any]) -> Path:
+        """Write the manifest with every file's sha256 and move the folder to its place."""
+        files = {name: sha256 for part in self._parts.values() for name, sha256 in part.items()}
+        try:
+            (self.folder / _JOURNAL).unlink(missing_ok=True)
+            content = json.dumps({**manifest, "files": files}, indent=2, ensure_ascii=False) + "\n"
+            write_whole(self.folder / MANIFEST_NAME, content.encode())
+            self._take_place()
+        except OSError as error:
+            raise self.abandon(error) from None
+        return self.out
+
+    def abandon(self, error: OSError) -> ExportFailedError:
+        """Remove everything that was written; answers the error to raise."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return ExportFailedError(self.out, error.strerror or str(error))
+
+    def _move_in(self, room: Path, name: str) -> None:
+        target = self.folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with (room / name).open("rb+") as stream:
+            os.fsync(stream.fileno())
+        (room / name).replace(target)
+
+    def _write_journal(self) -> None:
+        content = json.dumps({"fingerprint": self._fingerprint, "parts": self._parts}, indent=2)
+        write_whole(self.folder / _JOURNAL, content.encode())
+
+    def _take_place(self) -> None:
+        """An older bundle is moved aside first, so that there is a whole one at any time but an instant."""
+        old = self.out.with_name(f"{self.out.name}.replaced")
+        if self.out.exists():
+            self.out.replace(old)
+        self.folder.replace(self.out)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file by one with this content, at once."""
+    fresh = path.with_name(f"{path.name}.new")
+    try:
+        with fresh.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def sha256_of(path: Path) -> str:
+    """Of a file's content, in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _refuse_foreign(out: Path) -> None:
+    """A folder with something else in it is never replaced."""
+    if out.exists() and not (out / MANIFEST_NAME).is_file() and (out.is_file() or any(out.iterdir())):
+        raise ExportSettingError("the folder to write to", out, "one that is new, empty, or holds a model")
+
+
+def _read_journal(path: Path) -> dict[str, Any]:
+    try:
+        journal: dict[str, Any] = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return journal
