@@ -1,6 +1,6 @@
 """The commands. Messages go to standard error, results to standard output.
 
-Exit codes: 0 done; 1 done, but some images failed; 2 wrong usage or nothing done.
+Exit codes: 0 done; 1 done, but some images failed; 2 wrong usage or nothing done; 130 stopped with Ctrl+C.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from annotator.workspace import Workspace
 from engines.errors import PhrasemaskError
 from engines.loader import AUTO, runtimes
 
-DONE, SOME_FAILED, NOTHING_DONE = 0, 1, 2
+DONE, SOME_FAILED, NOTHING_DONE, STOPPED = 0, 1, 2, 130
 DEFAULT_FOLDER = Path(__file__).parents[1] / "samples"
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 7860
@@ -170,6 +170,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if not given or (given[0].startswith("-") and given[0] not in ("--help", "-h")):
         given.insert(0, "serve")
     try:
+        if "" in given:
+            raise CommandError("one argument is empty, perhaps an unset variable of the shell; write it out")
         app(given, prog_name="python app.py")
     except PhrasemaskError as error:
         _say(f"error: {error}")
@@ -223,9 +225,16 @@ def _has_screen() -> bool:
 def _run_with_progress(run: Prelabeller) -> None:
     from tqdm import tqdm
 
+    n_done = 0
     with tqdm(total=len(run.images), unit="image", delay=1, disable=None) as bar:
-        for _ in run.run():
-            bar.update()
+        try:
+            for _ in run.run():
+                bar.update()
+                n_done += 1
+        except KeyboardInterrupt:
+            bar.close()
+            _say(f"stopped after {n_done} of {len(run.images)} images; run it again to go on")
+            raise typer.Exit(STOPPED) from None
 
 
 def _report_run(summary: PrelabelSummary) -> int:

@@ -17,6 +17,7 @@
     ├── UnknownCategoryError(LookupError)             a category that the project does not hold
     ├── CategoryNameError(ValueError)                 an empty or taken category name
     ├── PortInUseError(OSError)                       the page's address is taken
+    ├── ModelFailingError(RuntimeError)               a model that fails on image after image
     └── CommandError(ValueError)                      a command that is used wrongly
 
 Each leaf is also the built-in class that a stranger to this project would catch.
@@ -149,6 +150,13 @@ class PortInUseError(PhrasemaskError, OSError):
         super().__init__(
             f"port {port} on {host} is in use by another program; close it or choose another port with --port"
         )
+
+
+class ModelFailingError(PhrasemaskError, RuntimeError):
+    """The model fails on image after image in the same way; what was done before is stored."""
+
+    def __init__(self, n_images: int, reason: str) -> None:
+        super().__init__(f"stopped: on {n_images} images in a row, {reason}; what was done before is stored")
 
 
 class CommandError(PhrasemaskError, ValueError):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from annotator.errors import CommandError
-from annotator.records import phrase_key
+from annotator.records import MAX_CATEGORY_LENGTH, phrase_key
 from engines.errors import PhraseError
 from engines.types import Phrase
 
@@ -31,12 +31,12 @@ def _parse(line: str) -> tuple[str, str]:
     text, equals, category = line.partition("=")
     try:
         phrase = Phrase(text).text
-    except PhraseError:
-        raise CommandError(f"the phrase in '{line}' is empty; write TEXT or TEXT=CATEGORY") from None
+    except PhraseError as error:
+        raise CommandError(f"{error}; written: '{line}', wanted: TEXT or TEXT=CATEGORY") from None
     folded = " ".join(category.split())
     if equals and not folded:
         raise CommandError(f"the category in '{line}' is empty; write TEXT or TEXT=CATEGORY")
-    return phrase, folded or phrase
+    return phrase, folded or phrase[:MAX_CATEGORY_LENGTH].rstrip()
 
 
 def _read_lines(file: Path) -> Iterable[str]:

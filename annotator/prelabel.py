@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from annotator.errors import ModelFailingError
 from annotator.records import ImageRecord, KeptPhrase, phrase_key
 from annotator.workspace import Workspace
-from engines.errors import ImageError
+from engines.errors import ImageError, PhrasemaskError
 from engines.types import Phrase
+
+MAX_EQUAL_FAILURES = 20
+"""After so many images in a row on which the model fails in the same way, the fault is not the images'."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ class Prelabeller:
         self._phrases = phrases
         self._options = options
         self.images = workspace.store.images(include_missing=False)
+        self._n_equal_failures = 0
+        self._last_model_failure = ""
         self.summary = PrelabelSummary(n_images=len(self.images), n_suggestions={item.text: 0 for item in phrases})
 
     def run(self) -> Iterator[PrelabelSummary]:
@@ -71,6 +77,7 @@ class Prelabeller:
         return self._workspace.store.finished_runs(bundle_id, self._options.score_threshold)
 
     def _work(self, image: ImageRecord, finished: set[tuple[int, str]]) -> None:
+        image = self._workspace.store.image(image.image_id)  # a person may have reviewed it meanwhile
         todo = [kept for kept in self._phrases if (image.image_id, phrase_key(kept.text)) not in finished]
         if image.done:
             self.summary.n_reviewed += 1
@@ -89,5 +96,18 @@ class Prelabeller:
                 self.summary.n_suggestions[kept.text] += len(stored)
         except ImageError as error:
             self.summary.failures[image.path] = error.reason
+        except PhrasemaskError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a model raises on one image, the others go on
+            self._note_model_failure(image, error)
         else:
             self.summary.n_done += 1
+            self._n_equal_failures = 0
+
+    def _note_model_failure(self, image: ImageRecord, error: Exception) -> None:
+        reason = f"the model failed on it: {type(error).__name__}: {error}"
+        self._n_equal_failures = self._n_equal_failures + 1 if reason == self._last_model_failure else 1
+        self._last_model_failure = reason
+        self.summary.failures[image.path] = reason
+        if self._n_equal_failures >= MAX_EQUAL_FAILURES:
+            raise ModelFailingError(self._n_equal_failures, reason)

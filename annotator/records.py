@@ -16,6 +16,10 @@ Xyxy = tuple[float, float, float, float]
 """x1 y1 x2 y2 in pixels of the upright original, x2 and y2 exclusive. A tuple, so that records compare and hash."""
 
 
+MAX_CATEGORY_LENGTH = 200
+"""Characters of a category's name."""
+
+
 class Decision(StrEnum):
     """What a person made of an annotation."""
 

@@ -49,10 +49,10 @@ class Workspace:
     @classmethod
     def open(cls, project: Path, predictor: Predictor, folder: Path | None = None) -> Workspace:
         """Open a project, made if it is new, over `folder` or the folder it was last opened with."""
-        images = ImageFolder(folder) if folder is not None else None
+        images = ImageFolder(folder, project) if folder is not None else None
         store = ProjectStore.open(project, create=images is not None)
         try:
-            images = images or ImageFolder(_last_folder(store, project))
+            images = images or ImageFolder(_last_folder(store, project), project)
             _check_moved(store, images, project)
             _sync(store, images)
             store.set_setting(_FOLDER, str(images.root))
@@ -66,7 +66,11 @@ class Workspace:
         self.store.close()
 
     def rescan(self) -> None:
-        """List the folder again: new images join the queue, vanished ones are marked and keep their annotations."""
+        """List the folder again: new images join the queue, vanished ones are marked and keep their annotations.
+
+        Files that could not be read are tried again when they are opened.
+        """
+        self.store.forget_failures()
         _sync(self.store, self.folder)
 
     def check_revision(self, image_id: int, revision: int) -> None:
@@ -108,7 +112,7 @@ class Workspace:
     def keep_phrase(self, text: str, category_name: str) -> KeptPhrase:
         """Keep a phrase for the project: it will be run on each image that is opened."""
         with self.store.atomic():
-            category = self.store.ensure_category(category_name)
+            category = self._category(category_name)
             return self.store.keep_phrase(Phrase(text).text, category.category_id)
 
     def suggest(
@@ -119,16 +123,22 @@ class Workspace:
         accept_above: float | None = None,
         *,
         ahead: bool = False,
+        reviewed_too: bool = False,
     ) -> dict[int, int]:
         """Store what the model finds for a kept phrase as suggestions, in place of its earlier ones.
 
         An instance that repeats another annotation of its category (mask IoU ≥ 0.5) is left out. Returns the new
-        annotation ids by the instance's place in the model's answer.
+        annotation ids by the instance's place in the model's answer. Nothing is stored when, by the time of the
+        answer, the phrase has been forgotten, or a person has reviewed the image (unless `reviewed_too`).
         """
         threshold = self.predictor.options.score_threshold if score_threshold is None else score_threshold
         answer = self.try_phrase(image_id, kept.text, threshold, ahead=ahead)
         bundle_id = self.predictor.info.bundle_id
         with self.store.atomic():
+            now_kept = next((one for one in self.store.kept_phrases() if one.phrase_id == kept.phrase_id), None)
+            if now_kept is None or (self.store.image(image_id).done and not reviewed_too):
+                return {}
+            kept = now_kept
             fresh = self._without_repeats(image_id, kept, answer.instances)
             new = [_suggestion(answer.instances[place], kept, bundle_id, accept_above) for place in fresh]
             ids = self.store.replace_suggestions(image_id, kept.text, kept.category_id, bundle_id, threshold, new)
@@ -173,7 +183,7 @@ class Workspace:
         box = BoxPrompt(xyxy).clipped(int(image.height or 0), int(image.width or 0))
         instance = self.predictor.mask_box(str(image.sha256), lambda: self.pictures.rgb(image), box)
         with self.store.atomic():
-            category = self.store.ensure_category(category_name)
+            category = self._category(category_name)
             new = NewAnnotation(
                 category.category_id, None, instance.mask, xyxy_tuple(instance), None, None, Decision.ACCEPTED
             )
@@ -183,13 +193,19 @@ class Workspace:
     def relabel(self, image_id: int, annotation_ids: Sequence[int], category_name: str, revision: int | None) -> Action:
         """Give annotations another category, made if it is new, as one undoable step."""
         with self.store.atomic():
-            category = self.store.ensure_category(category_name)
+            category = self._category(category_name)
             changes = dict.fromkeys(annotation_ids, category.category_id)
             return self.store.relabel(image_id, changes, revision, f"change to {category.name}")
 
     def categories(self) -> dict[int, Category]:
         """Categories by id."""
         return {category.category_id: category for category in self.store.categories()}
+
+    def _category(self, name: str) -> Category:
+        """The category of that name, whatever its case, made if there is none."""
+        key = phrase_key(name)
+        same = (item for item in self.store.categories() if phrase_key(item.name) == key)
+        return next(same, None) or self.store.ensure_category(name)
 
     def _without_repeats(self, image_id: int, kept: KeptPhrase, instances: Sequence[Instance]) -> list[int]:
         """Places of the instances that no other annotation of the category already covers."""

@@ -13,16 +13,35 @@ from engines.errors import BoxError, PhraseError
 from engines.masks import Mask
 
 
+def folded_text(text: str) -> str:
+    """Runs of white space and control characters as one space, none at the ends."""
+    return " ".join("".join(" " if ord(letter) < 32 or ord(letter) == 127 else letter for letter in text).split())
+
+
+def is_valid_text(text: str) -> bool:
+    """Whether the text can be written as UTF-8."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class Phrase:
-    """A noun phrase to look for. White space is folded; an empty phrase raises `PhraseError`."""
+    """A noun phrase to look for. White space and control characters are folded.
+
+    An empty phrase, and one that no file could hold (half of a surrogate pair), raise `PhraseError`.
+    """
 
     text: str
 
     def __post_init__(self) -> None:
-        folded = " ".join(self.text.split())
+        folded = folded_text(self.text)
         if not folded:
             raise PhraseError
+        if not is_valid_text(folded):
+            raise PhraseError(ascii(folded))
         object.__setattr__(self, "text", folded)
 
 

@@ -17,7 +17,7 @@ ROWS = [
     ["annotator.cli"],
     ["annotator.ui.shell"],
     ["annotator.ui.panels"],
-    ["annotator.ui.views", "annotator.ui.presence"],
+    ["annotator.ui.views", "annotator.ui.presence", "annotator.ui.origin_check"],
     ["annotator.ui.panel"],
     ["annotator.prelabel", "annotator.project_status", "annotator.ahead", "annotator.phrase_list"],
     ["annotator.workspace"],

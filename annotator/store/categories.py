@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from annotator.errors import CategoryNameError, UnknownCategoryError
-from annotator.records import Category, KeptPhrase, phrase_key
+from annotator.records import MAX_CATEGORY_LENGTH, Category, KeptPhrase, phrase_key
 from annotator.store.images import Images
-from engines.types import Phrase
+from engines.types import Phrase, folded_text, is_valid_text
 
 
 class Categories(Images):
@@ -97,7 +97,11 @@ class Categories(Images):
 
 
 def _folded(name: str) -> str:
-    folded = " ".join(name.split())
+    folded = folded_text(name)
     if not folded:
         raise CategoryNameError(name, "it is empty; type a name such as: cat")
+    if len(folded) > MAX_CATEGORY_LENGTH:
+        raise CategoryNameError(f"{folded[:20]}…", f"it is longer than {MAX_CATEGORY_LENGTH} characters; shorten it")
+    if not is_valid_text(folded):
+        raise CategoryNameError(ascii(folded), "it holds characters that are not valid text; type it again")
     return folded

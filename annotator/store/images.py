@@ -133,6 +133,11 @@ class Images(Connection):
             if self.image(image_id).failure != reason:
                 self._write("UPDATE image SET failure = ? WHERE image_id = ?", (reason, image_id))
 
+    def forget_failures(self) -> None:
+        """Have files that could not be read tried again."""
+        with self.atomic():
+            self._write("UPDATE image SET failure = NULL WHERE failure IS NOT NULL")
+
     def _checked_image(self, image_id: int, expected_revision: int | None) -> ImageRecord:
         """The image, unless it changed since the caller saw it: then `RevisionConflictError`."""
         image = self.image(image_id)

@@ -49,8 +49,8 @@
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") return backToCanvas();
     if (event.ctrlKey || event.metaKey || event.altKey || page.state.dialog || typing(event.target)) return;
-    // A button that was reached with Tab keeps its own keys.
-    if ((event.key === " " || event.key === "Enter") && event.target.closest?.("button")) return;
+    // A button or box that was reached with Tab keeps its own keys.
+    if ((event.key === " " || event.key === "Enter") && event.target.closest?.("button, input[type=checkbox]")) return;
     if (event.target.matches?.("input[type=range]") && event.key.startsWith("Arrow")) return;
     if (event.key >= "1" && event.key <= "9") return toggleByNumber(Number(event.key));
     const action = actions[event.key] ?? actions[event.key.toLowerCase()];

@@ -9,6 +9,7 @@ window.phrasemask = (() => {
     view: null, // the open image with its annotations, categories and phrases
     examples: [], // phrases that find something on the open image
     draft: null, // what the model finds for the phrase that is being typed
+    typed: "", // what stands in the phrase box
     asked: "", // the phrase the model is working on; empty when it is not
     category: "", // the category the draft will go to
     lastCategory: "", // the category used last, for a box that is drawn without one
@@ -26,7 +27,6 @@ window.phrasemask = (() => {
     elsewhere: false,
     dialog: null, // name of the open dialog
   };
-  const WRITES = new Set(["keep_phrase", "forget_phrase", "decide", "finish", "relabel", "draw_box", "undo", "redo"]);
   // How a person likes to look at things is the browser's to remember.
   const REMEMBERED = ["threshold", "opacity", "showRejected"];
   const MEMORY = "phrasemask-view";
@@ -71,15 +71,57 @@ window.phrasemask = (() => {
       if (reply.conflict) await reopen();
       return null;
     }
-    if (WRITES.has(name)) update({ savedAt: new Date() });
     return reply;
   }
 
-  // Show a view that Python sent: the image, what is on it, and its line in the queue.
+  // Steps of this tab are stored one after the other, each on the revision that the one before left.
+  let lastWrite = Promise.resolve();
+  const revisions = new Map(); // image id → the newest revision this tab knows
+
+  function write(name, id, request, where = "stage") {
+    const turn = lastWrite.then(async () => {
+      const reply = await call(name, { id, revision: revisions.get(id), ...request }, where);
+      if (reply) update({ savedAt: new Date() });
+      if (reply?.image) revisions.set(reply.image.id, reply.image.revision);
+      return reply;
+    });
+    lastWrite = turn.catch(() => null);
+    return turn;
+  }
+
+  // What is going on for the open image, in words. Several things may; the newest is shown.
+  const running = new Map(); // token → {id, text}
+
+  async function during(id, text, work) {
+    const token = Symbol(text);
+    running.set(token, { id, text });
+    showActivity();
+    try {
+      return await work();
+    } finally {
+      running.delete(token);
+      showActivity();
+    }
+  }
+
+  function showActivity() {
+    const here = [...running.values()].filter((entry) => entry.id === target);
+    update({ activity: here.at(-1)?.text ?? "" });
+  }
+
+  // ---- the open image ---------------------------------------------------------------------------
+
+  let target = null; // id of the image that is open or being opened
+
+  // Show a view that Python sent. One of another image, which comes late, changes only its line in the queue.
   function show(view, changes = {}) {
-    const images = state.images.map((row) => (row.id === view.image.id ? { ...row, ...queueFields(view.image) } : row));
-    const sameImage = state.view && state.view.image.id === view.image.id;
-    update({ view, images, timings: view.timings, ...(sameImage ? {} : { examples: [], draft: null, hovered: null, elsewhere: false }), ...changes });
+    const { id } = view.image;
+    revisions.set(id, view.image.revision);
+    const images = state.images.map((row) => (row.id === id ? { ...row, ...queueFields(view.image) } : row));
+    if (id !== target) return update({ images });
+    const sameImage = state.view?.image.id === id;
+    const fresh = sameImage ? {} : { examples: [], draft: null, hovered: null, elsewhere: false };
+    return update({ view, images, timings: view.timings, ...fresh, ...changes });
   }
 
   function queueFields({ path, state: imageState, failure, n_pending, n_accepted, revision }) {
@@ -90,25 +132,34 @@ window.phrasemask = (() => {
 
   async function open(id) {
     const ticket = ++opening;
+    target = id;
+    showActivity();
     const view = await call("open_image", { id });
     if (!view || ticket !== opening) return;
     show(view, { message: null });
-    rememberImage(id);
+    remember(id);
     if (view.image.failure) return;
-    update({ activity: state.model ? "encoding the image" : "loading the model" });
-    const after = await call("run_phrases", { id });
-    if (ticket !== opening) return;
-    update({ activity: "" });
+    const words = state.model ? "looking at the image" : "loading the model";
+    const after = await during(id, words, () => call("run_phrases", { id }));
     if (after) show(after, { examples: after.examples });
   }
 
+  // Show an image on which a step was taken back, wherever the person is.
+  function showElsewhere(view) {
+    opening += 1;
+    target = view.image.id;
+    showActivity();
+    show(view);
+    remember(target);
+  }
+
   async function reopen() {
-    if (!state.view) return;
-    const view = await functions.open_image({ id: state.view.image.id });
+    if (target === null) return;
+    const view = await functions.open_image({ id: target });
     if (view && !view.error) show(view);
   }
 
-  function rememberImage(id) {
+  function remember(id) {
     history.replaceState(null, "", `#image=${id}`);
   }
 
@@ -117,116 +168,24 @@ window.phrasemask = (() => {
     return match ? Number(match[1]) : null;
   }
 
-  // ---- what is on the image -------------------------------------------------------------------
+  // ---- moving through the queue -------------------------------------------------------------------
 
-  function categoryById(id) {
-    return state.view?.categories.find((category) => category.id === id);
-  }
-
-  function draftColor() {
-    const known = state.view.categories.find((category) => category.name === state.draft.category);
-    return known ? known.color_index : state.view.categories.length;
-  }
-
-  // Stored annotations and the instances of the phrase being typed, numbered as the list shows them.
-  function instances() {
-    if (!state.view) return [];
-    const stored = state.view.annotations.map((item) => {
-      const category = categoryById(item.category_id);
-      return { ...item, id: String(item.id), category: category?.name ?? "", color_index: category?.color_index ?? 0 };
-    });
-    const drafted = (state.draft?.instances ?? []).map((item) => ({
-      ...item, id: `draft:${item.place}`, category: state.draft.category, phrase: state.draft.text,
-      color_index: draftColor(), decision: "pending", drawn: false, draft: true,
-    }));
-    return [...stored, ...drafted].map((item, index) => ({ ...item, number: index + 1, label: item.category }));
-  }
-
-  function isVisible(item) {
-    return item.decision !== "pending" || item.drawn || item.score >= state.threshold - 1e-9;
-  }
-
-  // The visible ones, numbered from 1 without gaps: these numbers are the keys 1 to 9.
-  function visibleInstances() {
-    return instances().filter(isVisible).map((item, index) => ({ ...item, number: index + 1 }));
-  }
-
-  function draftForServer() {
-    return state.draft && state.draft.instances.length ? { text: state.draft.text, category: state.draft.category } : null;
-  }
-
-  // ---- decisions ------------------------------------------------------------------------------
-
-  async function decide(decisions, label) {
-    if (!state.view || !Object.keys(decisions).length) return;
-    const touchesDraft = Object.keys(decisions).some((id) => id.startsWith("draft:"));
-    const { id, revision } = state.view.image;
-    const view = await call("decide", { id, revision, decisions, label, draft: touchesDraft ? draftForServer() : null }, "instances");
-    if (view) show(view, { message: null, ...(touchesDraft ? { draft: null } : {}) });
-    if (view && touchesDraft) draftTaken();
-  }
-
-  // Suggestions are mostly right, so a click on one says that it is wrong; a second click takes that back.
-  function toggled(item) {
-    return item.decision === "rejected" ? "accepted" : "rejected";
-  }
-
-  function toggle(id) {
-    const item = instances().find((candidate) => candidate.id === id);
-    if (!item) return;
-    const decision = toggled(item);
-    decide({ [id]: decision }, `${decision === "accepted" ? "accept" : "reject"} ${item.label}`);
-  }
-
-  function decideAll(decision) {
-    const open_ = visibleInstances().filter((item) => item.decision === "pending" || (decision === "rejected" && !item.drawn && item.decision !== decision));
-    const verb = decision === "accepted" ? "accept" : "reject";
-    decide(Object.fromEntries(open_.map((item) => [item.id, decision])), `${verb} all ${open_.length}`);
-  }
-
-  async function finish() {
-    if (!state.view || state.view.image.failure) return go(1, "unreviewed");
-    const { id, revision } = state.view.image;
-    const view = await call("finish", { id, revision, threshold: state.threshold, draft: draftForServer() });
-    if (!view) return;
-    const hadDraft = Boolean(draftForServer());
-    show(view, { message: null, draft: null });
-    if (hadDraft) draftTaken();
-    go(1, "unreviewed");
-  }
-
-  async function undo() { await step("undo"); }
-  async function redo() { await step("redo"); }
-
-  async function step(name) {
-    if (!state.view) return;
-    const view = await call(name, { id: state.view.image.id }, "instances");
-    if (!view) return;
-    show(view);
-    rememberImage(view.image.id);
-    const word = name === "undo" ? "undone" : "done again";
-    update({ message: { text: view.label ? `${word}: ${view.label} on ${view.image.path}` : `nothing to ${name}`, kind: "info", where: "stage" } });
-  }
-
-  // The phrase box empties itself when its words have been kept.
-  const draftListeners = new Set();
-  function onDraftTaken(listener) { draftListeners.add(listener); }
-  function draftTaken() { for (const listener of draftListeners) listener(); }
-
-  // ---- moving through the queue ---------------------------------------------------------------
-
-  function go(step_, which = "any") {
+  function go(step) {
     const rows = state.images;
-    const place = rows.findIndex((row) => row.id === state.view?.image.id);
-    if (which === "any") {
-      const row = rows[Math.min(Math.max(place + step_, 0), rows.length - 1)];
-      if (row && row.id !== state.view?.image.id) open(row.id);
-      return;
-    }
+    const place = rows.findIndex((row) => row.id === target);
+    const row = rows[Math.min(Math.max(place + step, 0), rows.length - 1)];
+    if (row && row.id !== target) open(row.id);
+  }
+
+  function goToUnreviewed() {
+    const rows = state.images;
+    const place = rows.findIndex((row) => row.id === target);
     const around = [...rows.slice(place + 1), ...rows.slice(0, Math.max(place, 0))];
     const next = around.find((row) => row.state !== "done" && !row.failure);
-    if (next) open(next.id);
-    else update({ message: { text: "every image is done: export when you like", kind: "info", where: "stage" } });
+    if (next) return open(next.id);
+    const n_failed = rows.filter((row) => row.failure).length;
+    const rest = n_failed ? `${n_failed} cannot be read, the others are done` : "every image is done";
+    return update({ message: { text: `${rest}: export when you like`, kind: "info", where: "stage" } });
   }
 
   // ---- dialogs --------------------------------------------------------------------------------
@@ -243,7 +202,7 @@ window.phrasemask = (() => {
   }
 
   return {
-    dialog, state, update, subscribe, connect, call, show, open, rememberedImage, categoryById, instances, isVisible,
-    visibleInstances, decide, toggle, decideAll, finish, undo, redo, onDraftTaken, go,
+    state, update, subscribe, connect, call, write, during, show, open, showElsewhere, rememberedImage, go, goToUnreviewed,
+    dialog,
   };
 })();

@@ -35,6 +35,14 @@ def build_panel(name: str, server_functions: list[ServerFunction]) -> gradio.HTM
     )
 
 
+def text_in(request: Request, name: str) -> str:
+    """A field that must be text."""
+    value = request[name]
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is not text")
+    return value
+
+
 def page_asset(name: str) -> str:
     """The text of a file beside this module."""
     return _asset(name)
@@ -57,8 +65,11 @@ def _answering(function: ServerFunction) -> ServerFunction:
             return {"error": str(error)}
         except OSError as error:
             return {"error": f"{error.strerror or error}: {error.filename or 'a file'}; nothing of this step was saved"}
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             _log.exception("the page asked %s for something that cannot be", function.__name__)
             return {"error": "the page and the program do not agree; reload the page"}
+        except Exception as error:  # noqa: BLE001 - an answer of any kind, so that the page can say what happened
+            _log.exception("%s failed", function.__name__)
+            return {"error": f"the program met a fault ({type(error).__name__}: {error}); this step was not saved"}
 
     return answer

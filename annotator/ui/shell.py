@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import socket
@@ -11,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from annotator.ahead import RunAhead
-from annotator.errors import PortInUseError
+from annotator.errors import CommandError, PortInUseError
 from annotator.exporting import EXPORTS_FOLDER
 from annotator.ui.canvas import canvas_css, canvas_scripts
+from annotator.ui.origin_check import OriginCheck
 from annotator.ui.panel import page_asset
 from annotator.ui.panels.export import build_export
 from annotator.ui.panels.instances import build_instances
@@ -82,7 +84,7 @@ def open_page(
             show_error=True,
             css=canvas_css() + page_asset("page.css"),
             head=_head(),
-            app_kwargs={"middleware": _host_check(host)},
+            app_kwargs={"middleware": _guards(host)},
             allowed_paths=_allowed_paths(workspace),
         )
         yield page
@@ -91,18 +93,19 @@ def open_page(
         ahead.stop()
 
 
-def _host_check(host: str) -> list[Middleware]:
-    """On this machine alone, answer to its own names only, so that no web page can reach us under another name."""
+def _guards(host: str) -> list[Middleware]:
+    """No other web page may change anything; on this machine alone, we answer to its own names only."""
     from starlette.middleware import Middleware
     from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-    if not is_loopback(host):
-        return []
-    return [Middleware(TrustedHostMiddleware, allowed_hosts=["localhost", "127.0.0.1", "[::1]", host])]
+    guards = [Middleware(OriginCheck)]
+    if is_loopback(host):
+        guards.append(Middleware(TrustedHostMiddleware, allowed_hosts=["localhost", "127.0.0.1", "[::1]", host]))
+    return guards
 
 
 def _head() -> str:
-    scripts = [canvas_scripts(), page_asset("page.js"), page_asset("keys.js")]
+    scripts = [canvas_scripts(), *map(page_asset, ("page.js", "review.js", "keys.js"))]
     return "".join(f"<script>{script}</script>" for script in scripts)
 
 
@@ -126,5 +129,9 @@ def _check_port(host: str, port: int) -> None:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError:
-            raise PortInUseError(host, port) from None
+        except socket.gaierror:
+            raise CommandError(f"--host {host} is no address; use 127.0.0.1, or 0.0.0.0 for all") from None
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise PortInUseError(host, port) from None
+            raise CommandError(f"port {port} on {host} cannot be opened: {error.strerror}; choose another") from None

@@ -122,6 +122,8 @@ def test_every_command_explains_itself_with_an_example(command):
         (["status", "--project", "{tmp}/none"], ["there is no project"]),
         (["serve", "{images}", "--host", "0.0.0.0"], ["--auth"]),
         (["serve", "{images}", "--auth", "anna"], ["colon"]),
+        (["serve", "{images}", "--host", "not.a.host", "--auth", "a:b", "--project", "{tmp}/p"], ["is no address"]),
+        (["export", "--project", "", "--out", "{tmp}/out"], ["one argument is empty"]),
         (["serve", "{images}", "--project", "{images}/a.png/p"], ["a.png"]),
     ],
 )
@@ -190,6 +192,16 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path):
         assert database.execute("SELECT count(*) FROM finished_run").fetchone() == (60,)
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     database.close()
+
+
+def test_ctrl_c_stops_a_run_with_a_word_on_how_to_go_on(tmp_path):
+    images = write_pictures(tmp_path / "images", *(f"{number:03}.png" for number in range(60)), size=(320, 240))
+    process = start("prelabel", images, "--phrase", "cat", "--project", tmp_path / "project")
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "of 60 images; run it again to go on" in stderr
 
 
 def test_names_of_any_language_are_printed(tmp_path):

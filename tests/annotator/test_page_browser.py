@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from browser_support import launch_chromium
 from fake_segmenter import FakeSegmenter
@@ -183,6 +185,68 @@ def test_space_accepts_what_is_left_and_goes_on(screen, workspace):
     assert screen.page.inner_text(".queue-progress") == "1/5 done"
 
 
+def test_words_typed_right_after_enter_are_not_lost_as_keys(screen, workspace, segmenter):
+    segmenter.on_decode = lambda: time.sleep(0.3)
+    screen.page.keyboard.press("/")
+    screen.page.keyboard.type("cup", delay=20)
+    screen.page.keyboard.press("Enter")
+    screen.page.keyboard.press("/")
+    screen.page.keyboard.type("cat on a box", delay=40)
+    screen.wait(
+        "page.state.draft?.text === 'cat on a box' && !page.state.asked && page.state.view.phrases.length === 1"
+    )
+    assert state(workspace) is not ImageState.DONE
+    assert screen.page.input_value(".phrase-input") == "cat on a box"
+
+
+def test_space_accepts_nothing_that_has_not_been_seen(screen, workspace, segmenter):
+    segmenter.on_decode = lambda: time.sleep(0.5)
+    screen.page.keyboard.press("/")
+    screen.page.keyboard.type("cup")
+    screen.page.keyboard.press("Escape")
+    screen.page.keyboard.press("Space")
+    assert "press Space again" in screen.page.inner_text(".notice")
+    assert state(workspace) is not ImageState.DONE
+    screen.wait("page.state.draft?.text === 'cup' && !page.state.asked && !page.state.activity")
+    screen.press("Space", "page.state.view.image.path === 'b.png'")
+    assert [item.decision for item in stored(workspace)][:2] == [Decision.ACCEPTED, Decision.ACCEPTED]
+
+
+def test_space_does_not_overtake_a_box_that_is_being_drawn(screen, workspace, segmenter):
+    plain = segmenter.mask_box
+    segmenter.mask_box = lambda image, box: (time.sleep(0.6), plain(image, box))[1]
+    screen.page.keyboard.press("b")
+    screen.drag_pixels((10, 10), (30, 20))
+    screen.page.keyboard.press("Space")
+    screen.wait("page.state.view.annotations.length === 1")
+    assert state(workspace) is not ImageState.DONE
+
+
+def test_a_late_answer_does_not_bring_back_the_image_before(screen, segmenter):
+    plain = segmenter.mask_box
+    segmenter.mask_box = lambda image, box: (time.sleep(0.6), plain(image, box))[1]
+    screen.page.keyboard.press("b")
+    screen.drag_pixels((10, 10), (30, 20))
+    screen.press("ArrowRight", "page.state.view.image.path === 'b.png'")
+    screen.wait("page.state.images.find((row) => row.path === 'a.png').n_accepted === 1")
+    assert screen.state("page.state.view.image.path") == "b.png"
+
+
+def test_several_decisions_in_a_row_do_not_refuse_each_other(screen, workspace):
+    screen.type_phrase("cup")
+    screen.page.keyboard.press("Escape")
+    screen.page.evaluate("() => { for (const id of ['draft:0', 'draft:1']) window.phrasemask.toggle(id); }")
+    screen.wait("page.instances().filter((item) => item.decision === 'rejected').length === 2")
+    assert [item.decision for item in stored(workspace)][:2] == [Decision.REJECTED, Decision.REJECTED]
+
+
+def test_a_checkbox_is_toggled_by_space_and_finishes_nothing(screen, workspace):
+    screen.page.focus(".show-rejected")
+    screen.page.keyboard.press("Space")
+    assert screen.state("page.state.showRejected") is False
+    assert state(workspace) is not ImageState.DONE
+
+
 def test_the_next_image_has_its_phrases_run_already(screen, workspace):
     screen.keep_phrase("cup")
     screen.press("Space", "page.state.view.image.path === 'b.png'")
@@ -258,6 +322,8 @@ def test_the_category_of_an_instance_can_be_changed(screen, workspace):
 def test_forgetting_a_phrase_keeps_what_was_decided(screen, workspace):
     screen.keep_phrase("cup")
     screen.press("1", "page.instances()[0].decision === 'rejected'")
+    screen.page.click(".phrase-list button")
+    assert screen.page.inner_text(".phrase-list button") == "forget?"
     screen.page.click(".phrase-list button")
     screen.wait("page.state.view.phrases.length === 0")
     assert [item.decision for item in stored(workspace)] == [Decision.REJECTED]

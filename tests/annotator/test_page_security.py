@@ -22,11 +22,13 @@ def workspace(tmp_path):
     opened.close()
 
 
-def status_of(port, path, host="127.0.0.1", body=None):
+def status_of(port, path, host="127.0.0.1", body=None, origin=None, content_type="application/json"):
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=body)
     request.add_header("Host", f"{host}:{port}")
     if body:
-        request.add_header("Content-Type", "application/json")
+        request.add_header("Content-Type", content_type)
+    if origin:
+        request.add_header("Origin", origin)
     try:
         with urllib.request.urlopen(request, timeout=10) as response:
             return response.status
@@ -50,6 +52,17 @@ def test_another_name_for_this_machine_is_refused(workspace):
         assert status_of(port, "/") == 200
         assert status_of(port, "/", host="localhost") == 200
         assert status_of(port, "/", host="evil.example") == 400
+
+
+def test_another_web_page_can_change_nothing(workspace):
+    port = free_port()
+    with open_page(workspace, "127.0.0.1", port) as page:
+        body = call(page, "undo")
+        path = "/gradio_api/component_server"
+        assert status_of(port, path, body=body, origin=f"http://127.0.0.1:{port}") == 200
+        assert status_of(port, path, body=body, origin="http://evil.example") == 403
+        assert status_of(port, path, body=body, origin="null") == 403
+        assert status_of(port, path, body=body, content_type="text/plain", origin="http://evil.example") == 403
 
 
 def test_without_the_password_neither_pictures_nor_functions_are_reached(workspace):

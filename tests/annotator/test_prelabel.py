@@ -8,6 +8,7 @@ import pytest
 from fake_segmenter import FakeSegmenter
 from projects import open_workspace, write_pictures
 
+from annotator.errors import ModelFailingError
 from annotator.prelabel import Prelabeller, PrelabelOptions
 from annotator.records import Decision
 
@@ -100,6 +101,41 @@ def test_reviewed_images_are_left_alone(workspace):
     summary = run(workspace, "cup")
     assert summary.n_reviewed == 1
     assert workspace.store.annotations(image.image_id) == []
+
+
+def test_an_image_that_is_reviewed_during_the_run_is_left_alone(workspace):
+    steps = prelabeller(workspace, "cup", accept_above=0.5).run()
+    next(steps)
+    image = workspace.store.image_at("1.png")
+    workspace.finish(image.image_id, 0.5, None)
+    for summary in steps:
+        assert summary.n_images == 4
+    assert workspace.store.annotations(image.image_id) == []
+
+
+def fail():
+    raise RuntimeError("out of memory")
+
+
+def test_an_image_on_which_the_model_fails_is_named_and_the_rest_goes_on(workspace, segmenter):
+    steps = prelabeller(workspace, "cup").run()
+    next(steps)
+    segmenter.on_decode = fail
+    next(steps)
+    segmenter.on_decode = lambda: None
+    *_, summary = steps
+    assert summary.failures["1.png"] == "the model failed on it: RuntimeError: out of memory"
+    assert summary.n_done == 2
+
+
+def test_a_model_that_fails_on_every_image_stops_the_run(tmp_path, segmenter):
+    write_pictures(tmp_path / "many", *(f"{number}.png" for number in range(30)))
+    segmenter.on_decode = fail
+    with_project = open_workspace(tmp_path, segmenter, tmp_path / "many")
+    worker = prelabeller(with_project, "cup")
+    with pytest.raises(ModelFailingError, match="on 20 images in a row"):
+        list(worker.run())
+    with_project.close()
 
 
 def test_a_phrase_outside_the_vocabulary_is_said(workspace):

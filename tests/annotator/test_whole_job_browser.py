@@ -48,7 +48,8 @@ def test_from_a_folder_of_photographs_to_a_valid_dataset(browser, photographs, t
         screen.keep_phrase("sleepy cat")
         screen.page.reload()
         screen.wait("page.state.view?.image.path === 'pets/cat.jpg' && page.visibleInstances().length >= 1")
-        screen.press("Space", "page.state.view.image.path === 'coffee.jpg'")
+        screen.wait("!page.state.activity")
+        screen.press("Space", "page.state.view.image.path === 'coffee.jpg' && !page.state.activity")
         screen.press("Space", "page.state.images.every((row) => row.state === 'done')")
 
         screen.page.click("[data-dialog=export]")

@@ -101,6 +101,53 @@ def test_kept_phrases_leave_reviewed_images_alone(workspace, segmenter, first):
     assert segmenter.calls == []
 
 
+def test_an_answer_that_comes_after_the_review_is_not_stored(workspace, segmenter, first):
+    kept = workspace.keep_phrase("cup", "cup")
+    segmenter.on_decode = lambda: workspace.finish(first, 0.5, None)
+    workspace.run_kept_phrases(first)
+    assert workspace.store.annotations(first) == []
+    assert workspace.suggest(first, kept) == {}
+
+
+def test_an_answer_for_a_phrase_that_was_forgotten_meanwhile_is_not_stored(workspace, segmenter, first):
+    kept = workspace.keep_phrase("cup", "cup")
+    segmenter.on_decode = lambda: workspace.store.forget_phrase(kept.phrase_id)
+    workspace.run_kept_phrases(first)
+    assert workspace.store.annotations(first) == []
+
+
+def test_an_answer_goes_to_the_category_its_phrase_has_by_then(workspace, segmenter, first):
+    workspace.keep_phrase("cup", "cup")
+    segmenter.on_decode = lambda: workspace.keep_phrase("cup", "vessel")
+    workspace.run_kept_phrases(first)
+    stored = workspace.store.annotations(first)
+    assert {workspace.categories()[item.category_id].name for item in stored} == {"vessel"}
+
+
+def test_a_category_is_the_same_in_any_case(workspace, first):
+    workspace.keep_phrase("cup", "Cup")
+    workspace.keep_phrase("mug", "cup")
+    assert [category.name for category in workspace.store.categories()] == ["Cup"]
+
+
+def test_a_project_inside_its_folder_shows_none_of_its_own_copies(tmp_path):
+    write_pictures(tmp_path / "images", "a.png")
+    inside = Workspace.open(tmp_path / "images" / "labels", Predictor(FakeSegmenter), tmp_path / "images")
+    inside.pictures.thumbnail(inside.store.image_at("a.png"))
+    inside.rescan()
+    assert [image.path for image in inside.store.images()] == ["a.png"]
+    inside.close()
+
+
+def test_a_drive_that_was_away_is_read_again_after_a_rescan(workspace, tmp_path, first):
+    (tmp_path / "images").rename(tmp_path / "away")
+    with pytest.raises(UnreadableImageError):
+        workspace.open_image(first)
+    (tmp_path / "away").rename(tmp_path / "images")
+    workspace.rescan()
+    assert [image.failure for image in workspace.store.images()] == [None] * 4
+
+
 def test_finishing_accepts_what_is_at_or_above_the_threshold(workspace, first):
     workspace.suggest(first, workspace.keep_phrase("cup", "cup"))
     workspace.finish(first, 0.7, workspace.store.image(first).revision)

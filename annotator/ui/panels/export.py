@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from annotator.exporters.protocol import ExportOptions
 from annotator.exporting import DECISIONS, EXPORTS_FOLDER, export_project
-from annotator.ui.panel import Reply, Request, ServerFunction, build_panel
+from annotator.ui.panel import Reply, Request, ServerFunction, build_panel, text_in
 from annotator.ui.views import file_url
 from annotator.workspace import Workspace
 
@@ -24,8 +24,10 @@ def export_functions(workspace: Workspace) -> list[ServerFunction]:
 
     def export_dataset(request: Request) -> Reply:
         """Write the dataset; addresses of its files."""
-        options = ExportOptions(segmentation=str(request["segmentation"]), min_area=max(1, int(request["min_area"])))
-        decisions, min_score = DECISIONS[str(request["decision"])], float(request["min_score"])
+        options = ExportOptions(
+            segmentation=text_in(request, "segmentation"), min_area=max(1, int(request["min_area"]))
+        )
+        decisions, min_score = DECISIONS[text_in(request, "decision")], float(request["min_score"])
         out = workspace.project / EXPORTS_FOLDER
         report = export_project(workspace.store, out, "coco", decisions, options, min_score)
         return {

@@ -61,7 +61,7 @@ function editCategory(id) {
     if (event.key === "Escape") stop();
     if (event.key !== "Enter") return;
     const category = input.value.trim();
-    if (category && category !== item.label) await relabel(item.id, category);
+    if (category && category !== item.label) await relabel(Number(item.id), category);
     stop();
   });
   input.addEventListener("blur", stop);
@@ -70,8 +70,7 @@ function editCategory(id) {
 }
 
 async function relabel(annotation_id, category) {
-  const { id, revision } = page.state.view.image;
-  const view = await page.call("relabel", { id, revision, annotation_id, category }, "instances");
+  const view = await page.write("relabel", page.state.view.image.id, { annotation_id, category }, "instances");
   if (view) page.show(view, { message: null, lastCategory: category });
 }
 

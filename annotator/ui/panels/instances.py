@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from annotator.records import Action, Decision
-from annotator.ui.panel import Reply, Request, ServerFunction, build_panel
+from annotator.ui.panel import Reply, Request, ServerFunction, build_panel, text_in
 from annotator.ui.views import image_view
 from annotator.workspace import Workspace
 
@@ -33,7 +32,7 @@ def instance_functions(workspace: Workspace) -> list[ServerFunction]:
             ids, revision = _store_draft(workspace, image_id, request.get("draft"), revision)
             chosen = {ids.get(key, key): decision for key, decision in decisions.items()}
             stored = {int(key): decision for key, decision in chosen.items() if not str(key).startswith(_DRAFT)}
-            workspace.decide(image_id, stored, revision, str(request["label"]))
+            workspace.decide(image_id, stored, revision, text_in(request, "label"))
         return image_view(workspace, image_id)
 
     def finish(request: Request) -> Reply:
@@ -48,7 +47,9 @@ def instance_functions(workspace: Workspace) -> list[ServerFunction]:
     def relabel(request: Request) -> Reply:
         """Give an annotation another category."""
         image_id = int(request["id"])
-        workspace.relabel(image_id, [int(request["annotation_id"])], str(request["category"]), int(request["revision"]))
+        workspace.relabel(
+            image_id, [int(request["annotation_id"])], text_in(request, "category"), int(request["revision"])
+        )
         return image_view(workspace, image_id)
 
     def undo(request: Request) -> Reply:
@@ -68,20 +69,20 @@ def instance_functions(workspace: Workspace) -> list[ServerFunction]:
     return [decide, finish, relabel, undo, redo]
 
 
-def _answer_draft(workspace: Workspace, image_id: int, draft: Mapping[str, str] | None) -> None:
+def _answer_draft(workspace: Workspace, image_id: int, draft: Request | None) -> None:
     """Let the model answer before the project is locked for writing."""
     if draft is not None:
-        workspace.try_phrase(image_id, draft["text"])
+        workspace.try_phrase(image_id, text_in(draft, "text"))
 
 
 def _store_draft(
-    workspace: Workspace, image_id: int, draft: Mapping[str, str] | None, revision: int
+    workspace: Workspace, image_id: int, draft: Request | None, revision: int
 ) -> tuple[dict[str, str], int]:
     """Keep the phrase being typed and its suggestions; their ids by draft name, and the image's new revision."""
     if draft is None:
         return {}, revision
     workspace.check_revision(image_id, revision)
-    kept = workspace.keep_phrase(draft["text"], draft["category"])
-    stored = workspace.suggest(image_id, kept)
+    kept = workspace.keep_phrase(text_in(draft, "text"), text_in(draft, "category"))
+    stored = workspace.suggest(image_id, kept, reviewed_too=True)
     ids = {f"{_DRAFT}{place}": str(annotation_id) for place, annotation_id in stored.items()}
     return ids, workspace.store.image(image_id).revision

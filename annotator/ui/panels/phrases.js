@@ -9,13 +9,14 @@ let asking = false;
 let askAgain = false;
 
 const words = (text) => text.trim().replace(/\s+/g, " ");
-const isKept = (text) => page.state.view?.phrases.some((kept) => kept.text.toLowerCase() === text.toLowerCase());
+const { isKept } = page;
+const MAX_CATEGORY = 200;
 
 // ---- masks follow the typing: one question on the way, and the newest words next -------------------
 
 function typed() {
-  if (!categoryTyped) categoryInput.value = words(phraseInput.value);
-  page.update({ category: words(categoryInput.value) });
+  if (!categoryTyped) categoryInput.value = words(phraseInput.value).slice(0, MAX_CATEGORY);
+  page.update({ typed: words(phraseInput.value), category: words(categoryInput.value) });
   ask();
 }
 
@@ -37,34 +38,56 @@ async function askOnce() {
     return;
   }
   page.update({ asked: text });
-  const reply = await page.call("try_phrase", { id: image.id, text, category: words(categoryInput.value) || text }, "phrases");
+  const reply = await page.call("try_phrase", { id: image.id, text, category: chosenCategory(text) }, "phrases");
   page.update({ asked: "" });
   if (!reply || page.state.view.image.id !== image.id || !words(phraseInput.value)) return;
   page.update({ draft: reply.draft, timings: reply.draft.timings, message: null });
 }
 
+const chosenCategory = (text) => words(categoryInput.value) || text.slice(0, MAX_CATEGORY);
+
+// The box is emptied at once, so that what is typed next cannot be lost; if keeping fails, the words come back.
 async function keep() {
   const text = words(phraseInput.value);
   if (!text || !page.state.view) return;
-  const request = { id: page.state.view.image.id, text, category: words(categoryInput.value) || text };
-  const view = await page.call("keep_phrase", request, "phrases");
-  if (!view) return;
-  page.show(view, { draft: null, message: null, lastCategory: request.category });
+  const category = chosenCategory(text);
   clear();
   phraseInput.blur();
+  categoryInput.blur();
+  const { id } = page.state.view.image;
+  const view = await page.during(id, `looking for '${text}'`, () => page.write("keep_phrase", id, { text, category }, "phrases"));
+  if (view) page.show(view, { message: null, lastCategory: category });
+  else if (!phraseInput.value) restore(text, category);
+}
+
+function restore(text, category) {
+  phraseInput.value = text;
+  categoryInput.value = category;
+  categoryTyped = true;
+  page.update({ typed: text, category });
 }
 
 function clear() {
   phraseInput.value = "";
   categoryInput.value = "";
   categoryTyped = false;
-  page.update({ draft: null, category: "" });
+  page.update({ typed: "", draft: null, category: "" });
 }
 
-async function forget(kept) {
-  const view = await page.call("forget_phrase", { id: page.state.view.image.id, phrase_id: kept.id }, "phrases");
+// One click asks, the second forgets: suggestions on all images go, and that cannot be undone.
+async function forget(kept, button) {
+  if (!button.classList.contains("is-sure")) {
+    button.classList.add("is-sure");
+    button.textContent = "forget?";
+    sure = kept.id;
+    return;
+  }
+  sure = null;
+  const view = await page.write("forget_phrase", page.state.view.image.id, { phrase_id: kept.id }, "phrases");
   if (view) page.show(view);
 }
+
+let sure = null; // id of the phrase whose button asks
 
 // ---- drawing --------------------------------------------------------------------------------------
 
@@ -79,7 +102,12 @@ function phraseRow(kept) {
   const button = row.querySelector("button");
   button.title = `Forget '${kept.text}' and its suggestions; what you decided stays`;
   button.setAttribute("aria-label", button.title);
-  button.addEventListener("click", () => forget(kept));
+  if (kept.id === sure) {
+    button.classList.add("is-sure");
+    button.textContent = "forget?";
+  }
+  button.addEventListener("click", () => forget(kept, button));
+  button.addEventListener("mouseleave", () => { sure = null; button.classList.remove("is-sure"); button.textContent = "×"; });
   return row;
 }
 
@@ -157,7 +185,7 @@ for (const input of [phraseInput, categoryInput]) {
   });
 }
 find(".keep").addEventListener("click", keep);
-page.onDraftTaken(clear);
+page.onDraftTaken((text) => { if (words(phraseInput.value) === text) clear(); });
 
 // Words that stand in the box when another image opens are asked about there too.
 let askedImage = null;

@@ -83,12 +83,17 @@ function makeItem(row) {
 
 function drawItem(row, current) {
   const button = items.get(row.id);
+  const isCurrent = row.id === current;
+  if (button.shown === row && button.shownCurrent === isCurrent) return;
+  button.shown = row;
+  button.shownCurrent = isCurrent;
+  button.tabIndex = isCurrent ? 0 : -1; // one stop for Tab; the arrow keys walk the queue
   const badge = row.failure ? "!" : row.state === "suggested" ? `${row.n_pending || row.n_accepted}?` : SYMBOLS[row.state];
   const words = row.failure ? `${row.path}: ${row.failure}` : `${row.path}: ${row.state}`;
-  button.classList.toggle("is-current", row.id === current);
+  button.classList.toggle("is-current", isCurrent);
   button.classList.toggle("is-failed", Boolean(row.failure));
   button.dataset.state = row.state;
-  if (row.id === current) button.setAttribute("aria-current", "true");
+  if (isCurrent) button.setAttribute("aria-current", "true");
   else button.removeAttribute("aria-current");
   button.title = words;
   button.setAttribute("aria-label", words);
@@ -136,7 +141,7 @@ function drawHead(state, rows) {
 async function load(request) {
   const reply = await page.call("list_images", request, "queue");
   if (!reply) return;
-  page.update({ images: sorted(reply.images), folder: reply.folder });
+  page.update({ images: sorted(reply.images), folder: reply.folder, message: null });
   const remembered = page.rememberedImage();
   const known = reply.images.some((row) => row.id === remembered);
   const first = known ? remembered : (reply.first ?? reply.images[0]?.id);

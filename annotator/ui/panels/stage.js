@@ -14,11 +14,10 @@ const canvas = new window.PhrasemaskCanvas.MaskCanvas(find(".canvas-host"), {
 window.phrasemask.canvas = canvas;
 
 async function drawBox(xyxy) {
-  page.update({ tool: "select", activity: "finding the thing in the box" });
-  const { id, revision } = page.state.view.image;
+  const { id } = page.state.view.image;
   const category = page.state.category || page.state.lastCategory || page.state.view.categories[0]?.name || "object";
-  const view = await page.call("draw_box", { id, revision, xyxy, category });
-  page.update({ activity: "" });
+  page.update({ tool: "select" });
+  const view = await page.during(id, "looking for the thing in the box", () => page.write("draw_box", id, { xyxy, category }));
   const text = `added as '${category}': C changes the category, Z takes it back`;
   if (view) page.show(view, { hovered: String(view.drawn), lastCategory: category, message: { text, kind: "info", where: "stage" } });
 }
@@ -83,6 +82,7 @@ function drawFoot(state) {
   element.classList.toggle("is-busy", Boolean(state.activity));
   find(".activity").textContent = state.activity ? `${state.activity}…` : "";
   notice.textContent = message?.text ?? [...notes, ...(state.elsewhere ? ["also open in another tab, which follows this one"] : [])].join(" · ");
+  notice.title = notice.textContent;
   notice.classList.toggle("is-error", message?.kind === "error");
   find(".saved").textContent = state.savedAt ? `saved ${state.savedAt.toLocaleTimeString()}` : "everything is saved";
 }
@@ -93,6 +93,7 @@ async function watchOthers() {
   const image = page.state.view?.image;
   if (!image || document.hidden || page.state.activity) return;
   const reply = await server.watch_image({ id: image.id, revision: image.revision, tab });
+  if (!reply) page.update({ message: { text: "the program does not answer: is it still running?", kind: "error", where: "stage" } });
   if (!reply || reply.error || page.state.view?.image.id !== image.id) return;
   if (reply.elsewhere !== page.state.elsewhere) page.update({ elsewhere: reply.elsewhere });
   if (reply.changed && reply.image.revision !== page.state.view.image.revision) page.show(reply);

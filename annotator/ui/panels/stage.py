@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from annotator.ahead import RunAhead
-from annotator.ui.panel import Reply, Request, ServerFunction, build_panel
+from annotator.ui.panel import Reply, Request, ServerFunction, build_panel, text_in
 from annotator.ui.presence import Presence
 from annotator.ui.views import image_view
 from annotator.workspace import Workspace
@@ -42,13 +42,13 @@ def stage_functions(workspace: Workspace, ahead: RunAhead, presence: Presence) -
         """Add the thing inside a box."""
         image_id = int(request["id"])
         x1, y1, x2, y2 = (float(value) for value in request["xyxy"])
-        drawn = workspace.draw(image_id, (x1, y1, x2, y2), str(request["category"]), int(request["revision"]))
+        drawn = workspace.draw(image_id, (x1, y1, x2, y2), text_in(request, "category"), int(request["revision"]))
         return {**image_view(workspace, image_id), "drawn": drawn.annotation_id}
 
     def watch_image(request: Request) -> Reply:
         """Whether the image changed since this tab showed it, and whether another tab has it open."""
         image_id, revision = int(request["id"]), int(request["revision"])
-        elsewhere = presence.seen(str(request["tab"]), image_id)
+        elsewhere = presence.seen(text_in(request, "tab"), image_id)
         if workspace.store.image(image_id).revision == revision:
             return {"changed": False, "elsewhere": elsewhere}
         return {"changed": True, "elsewhere": elsewhere, **image_view(workspace, image_id)}
