@@ -63,7 +63,7 @@ def export_bundle(
     check_precision(precision)
     check_image_size(image_size)
     found = find_checkpoint(checkpoint)
-    if not 1 <= max_instances:
+    if max_instances < 1:
         raise ExportSettingError("the number of instances", max_instances, f"1 to {n_queries(found)}")
     settings = ExportSettings(precision, image_size, min(max_instances, n_queries(found)), licence)
     import_or_explain("torch")

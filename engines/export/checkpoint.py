@@ -150,7 +150,7 @@ def _model_class(kind: str) -> tuple[Any, Any]:
 def _without_torchvision() -> Iterator[None]:
     """transformers imports torchvision for one function that the graphs do not use, and its wheel often does not load
     beside a CPU build of torch: while the model's module is imported, it is told that there is none."""
-    import transformers.utils as utils
+    from transformers import utils
 
     before = utils.is_torchvision_available
     utils.is_torchvision_available = lambda: False

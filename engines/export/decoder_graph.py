@@ -24,7 +24,7 @@ from engines.export.layers import (
 
 
 class DecoderGraph(nn.Module):
-    """The tensors are those of `docs/bundle.md`: P phrases with N boxes each, K instances answered for each, best first.
+    """The tensors are those of `docs/bundle.md`: P phrases with N boxes each, the best K instances of each answered.
 
     `dtype` is that of the features and of the weights; boxes, logits and what they are computed from stay float32.
     """

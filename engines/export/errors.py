@@ -35,7 +35,7 @@ class ExportFailedError(PhrasemaskError, OSError):
         super().__init__(f"the model could not be written to {path}: {reason}; nothing was left there")
 
 
-class ExportToolMissingError(PhrasemaskError, ImportError):  # type: ignore[misc]  # its own path is a str
+class ExportToolMissingError(PhrasemaskError, ImportError):
     """A package that only the export needs."""
 
     def __init__(self, package: str) -> None:

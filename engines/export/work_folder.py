@@ -48,7 +48,7 @@ class WorkFolder:
         )
 
     def make(self, part: str, write: Callable[[Path], None]) -> None:
-        """Let `write` fill an empty folder; its files then are the part. Raises `ExportFailedError`, leaving nothing."""
+        """Let `write` fill an empty folder; its files are the part. Raises `ExportFailedError`, leaving nothing."""
         room = self.folder / f"{part}.unfinished"
         try:
             room.mkdir()
