@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import Condition, Lock
@@ -66,8 +66,8 @@ class ModelLock:
                 self._condition.notify_all()
 
 
-_AnswerKey = tuple[str, str, float]
-"""Image, phrase as it is compared, score threshold."""
+_AnswerKey = tuple[str, str, float, tuple[BoxPrompt, ...]]
+"""Image, phrase as it is compared, score threshold, exemplar boxes."""
 
 
 class Predictor:
@@ -130,12 +130,13 @@ class Predictor:
         read: Callable[[], NDArray[np.uint8]],
         phrase: Phrase,
         score_threshold: float | None = None,
+        boxes: Sequence[BoxPrompt] = (),
         *,
         ahead: bool = False,
     ) -> Answer:
-        """What the model finds for a phrase at or above a score; without one, everything it will answer."""
+        """What the model finds for a phrase and exemplar boxes at or above a score, or without one at any it gives."""
         options = self.options if score_threshold is None else SegmentOptions(score_threshold=score_threshold)
-        key = image_id, phrase_key(phrase.text), options.score_threshold
+        key = image_id, phrase_key(phrase.text), options.score_threshold, tuple(boxes)
         known = self._answers.get(key)
         if known is not None:
             return known
@@ -143,7 +144,7 @@ class Predictor:
         with self._lock.hold(ahead=ahead):
             started = time.perf_counter()
             encoded = self.segmenter.encode_phrase(phrase)
-            instances = self.segmenter.decode(features, encoded, (), options)
+            instances = self.segmenter.decode(features, encoded, boxes, options)
             if not ahead:
                 self.timings = replace(self.timings, edit_ms=_ms_since(started))
         answer = Answer(phrase, tuple(instances), encoded.understanding)

@@ -94,13 +94,19 @@ class Workspace:
         return self.predictor.example_phrases(str(image.sha256), lambda: self.pictures.rgb(image))
 
     def try_phrase(
-        self, image_id: int, text: str, score_threshold: float | None = None, *, ahead: bool = False
+        self,
+        image_id: int,
+        text: str,
+        score_threshold: float | None = None,
+        boxes: Sequence[BoxPrompt] = (),
+        *,
+        ahead: bool = False,
     ) -> Answer:
-        """What the model finds for a phrase; nothing is stored."""
-        phrase = Phrase(text)
+        """What the model finds for a phrase with exemplar boxes, or for boxes alone; nothing is stored."""
+        phrase = Phrase(text or (self.predictor.info.capabilities.exemplar_phrase if boxes else ""))
         image = self.open_image(image_id)
         return self.predictor.answer(
-            str(image.sha256), lambda: self.pictures.rgb(image), phrase, score_threshold, ahead=ahead
+            str(image.sha256), lambda: self.pictures.rgb(image), phrase, score_threshold, boxes, ahead=ahead
         )
 
     def fresh_places(self, image_id: int, answer: Answer, category_name: str) -> list[int]:
@@ -133,15 +139,35 @@ class Workspace:
         """
         threshold = self.predictor.options.score_threshold if score_threshold is None else score_threshold
         answer = self.try_phrase(image_id, kept.text, threshold, ahead=ahead)
-        bundle_id = self.predictor.info.bundle_id
         with self.store.atomic():
             now_kept = next((one for one in self.store.kept_phrases() if one.phrase_id == kept.phrase_id), None)
             if now_kept is None or (self.store.image(image_id).done and not reviewed_too):
                 return {}
-            kept = now_kept
-            fresh = self._without_repeats(image_id, kept, answer.instances)
-            new = [_suggestion(answer.instances[place], kept, bundle_id, accept_above) for place in fresh]
-            ids = self.store.replace_suggestions(image_id, kept.text, kept.category_id, bundle_id, threshold, new)
+            return self._store_answer(image_id, now_kept, answer, threshold, accept_above)
+
+    def keep_draft(
+        self, image_id: int, text: str, category_name: str, boxes: Sequence[BoxPrompt] = ()
+    ) -> dict[int, int]:
+        """Keep what a person typed, and store what it found on the image, with its exemplar boxes if there are any.
+
+        The phrase, if there is one, is kept for all images; boxes belong to this image alone. Returns as `suggest`.
+        """
+        kept = self.keep_phrase(text, category_name) if text else None
+        if kept is not None and not boxes:
+            return self.suggest(image_id, kept, reviewed_too=True)
+        answer = self.try_phrase(image_id, text, boxes=boxes)
+        with self.store.atomic():
+            category_id = self._category(category_name).category_id
+            kept = kept or KeptPhrase(0, _name_of(boxes), category_id)
+            return self._store_answer(image_id, kept, answer, self.predictor.options.score_threshold, None)
+
+    def _store_answer(
+        self, image_id: int, kept: KeptPhrase, answer: Answer, threshold: float, accept_above: float | None
+    ) -> dict[int, int]:
+        bundle_id = self.predictor.info.bundle_id
+        fresh = self._without_repeats(image_id, kept, answer.instances)
+        new = [_suggestion(answer.instances[place], kept, bundle_id, accept_above) for place in fresh]
+        ids = self.store.replace_suggestions(image_id, kept.text, kept.category_id, bundle_id, threshold, new)
         return dict(zip(fresh, ids, strict=True))
 
     def missing_phrases(self, image_id: int) -> list[KeptPhrase]:
@@ -231,6 +257,12 @@ def _suggestion(instance: Instance, kept: KeptPhrase, bundle_id: str, accept_abo
     sure = accept_above is not None and instance.score >= accept_above
     decision = Decision.ACCEPTED if sure else Decision.PENDING
     return NewAnnotation.from_instance(instance, kept.category_id, kept.text, bundle_id, decision)
+
+
+def _name_of(boxes: Sequence[BoxPrompt]) -> str:
+    """What stands for the phrase of annotations that boxes alone found."""
+    x1, y1, x2, y2 = boxes[0].xyxy
+    return f"like the box at {x1:.0f},{y1:.0f} of {x2 - x1:.0f}×{y2 - y1:.0f}"
 
 
 def _size(mask: Mask) -> tuple[int, int]:

@@ -18,6 +18,8 @@
     z: () => page.undo(),
     Z: () => page.redo(),
     c: changeCategory,
+    "+": () => pickExemplar("positive"),
+    "-": () => pickExemplar("negative"),
     Delete: rejectHovered,
     "?": () => page.update({ dialog: "keys" }),
   };
@@ -28,6 +30,10 @@
     const id = hovered ?? (visible.length === 1 ? visible[0].id : null);
     if (id) page.editCategory(id);
     else document.querySelector(".category-input").focus();
+  }
+
+  function pickExemplar(tool) {
+    if (page.state.model?.exemplar_boxes) page.update({ tool: page.state.tool === tool ? "select" : tool });
   }
 
   function rejectHovered() {

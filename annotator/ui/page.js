@@ -9,8 +9,9 @@ window.phrasemask = (() => {
     view: null, // the open image with its annotations, categories and phrases
     examples: [], // phrases that find something on the open image
     draft: null, // what the model finds for the phrase that is being typed
-    typed: "", // what stands in the phrase box
-    asked: "", // the phrase the model is working on; empty when it is not
+    exemplars: [], // boxes {xyxy, positive} that go with the phrase
+    wanted: "", // what is asked of the model, as a key; empty when it is nothing
+    asked: "", // what the model is working on, in words; empty when it is not
     category: "", // the category the draft will go to
     lastCategory: "", // the category used last, for a box that is drawn without one
     model: null,
@@ -120,7 +121,7 @@ window.phrasemask = (() => {
     const images = state.images.map((row) => (row.id === id ? { ...row, ...queueFields(view.image) } : row));
     if (id !== target) return update({ images });
     const sameImage = state.view?.image.id === id;
-    const fresh = sameImage ? {} : { examples: [], draft: null, hovered: null, elsewhere: false };
+    const fresh = sameImage ? {} : { examples: [], exemplars: [], draft: null, hovered: null, elsewhere: false };
     return update({ view, images, timings: view.timings, ...fresh, ...changes });
   }
 

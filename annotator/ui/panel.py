@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from annotator.errors import RevisionConflictError
 from engines.errors import PhrasemaskError
+from engines.types import BoxPrompt
 
 if TYPE_CHECKING:
     import gradio
@@ -41,6 +42,16 @@ def text_in(request: Request, name: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} is not text")
     return value
+
+
+def boxes_in(request: Request) -> list[BoxPrompt]:
+    """The exemplar boxes of a request; none where there is no such field."""
+    return [_box(entry) for entry in request.get("boxes", ())]
+
+
+def _box(entry: Mapping[str, Any]) -> BoxPrompt:
+    x1, y1, x2, y2 = (float(value) for value in entry["xyxy"])
+    return BoxPrompt((x1, y1, x2, y2), bool(entry["positive"]))
 
 
 def page_asset(name: str) -> str:

@@ -42,11 +42,15 @@
     if (!state.view || !Object.keys(decisions).length) return;
     const { draft } = state;
     const touchesDraft = Object.keys(decisions).some((id) => id.startsWith("draft:"));
-    const kept = touchesDraft && draft ? { text: draft.text, category: draft.category } : null;
+    const kept = touchesDraft && draft ? forServer(draft) : null;
     const view = await page.write("decide", state.view.image.id, { decisions, label, draft: kept }, "instances");
     if (!view) return;
     page.show(view, { message: null });
-    if (kept) draftTaken(kept);
+    if (kept) draftTaken(draft);
+  }
+
+  function forServer({ words, category, boxes }) {
+    return { text: words, category, boxes };
   }
 
   // Suggestions are mostly right, so a click on one says that it is wrong; a second click takes that back.
@@ -70,8 +74,7 @@
   // Nothing is accepted that has not been seen: Space waits for what is still being looked for.
   function stillLooking() {
     if (state.activity) return state.activity;
-    const answered = !state.typed || state.typed === state.draft?.text || isKept(state.typed);
-    return answered ? "" : `looking for '${state.typed}'`;
+    return !state.wanted || state.wanted === state.draft?.key ? "" : "looking for what you asked";
   }
 
   async function finish() {
@@ -81,8 +84,8 @@
       return update({ message: { text: `still ${looking}: press Space again when you have seen it`, kind: "info", where: "stage" } });
     }
     const { id } = state.view.image;
-    const draft = state.draft?.instances.length ? { text: state.draft.text, category: state.draft.category } : null;
-    const saved = page.write("finish", id, { threshold: state.threshold, draft });
+    const draft = state.draft?.instances.length ? state.draft : null;
+    const saved = page.write("finish", id, { threshold: state.threshold, draft: draft && forServer(draft) });
     if (draft) draftTaken(draft);
     const view = await saved;
     if (!view) return undefined;
@@ -110,8 +113,8 @@
   const draftListeners = new Set();
   function onDraftTaken(listener) { draftListeners.add(listener); }
   function draftTaken(draft) {
-    if (state.draft?.text === draft.text) update({ draft: null });
-    for (const listener of draftListeners) listener(draft.text);
+    if (state.draft?.key === draft.key) update({ draft: null });
+    for (const listener of draftListeners) listener(draft.key);
   }
 
   Object.assign(page, {

@@ -44,6 +44,7 @@
       this.highlighted = null;
       this.pointer = null;
       this.box = null;
+      this.exemplars = [];
       this.stage = new ns.Stage(element, HELP, this);
       this.view = this.stage.view;
       this.root = this.stage.root;
@@ -142,7 +143,14 @@
       this.change("highlighted", id, "top");
     }
 
-    /** "select" or "box". */
+    /** Boxes `{xyxy, positive}` in pixels of the original that show the model what to look for, or what not. */
+    setExemplars(exemplars) {
+      if (JSON.stringify(exemplars) === JSON.stringify(this.exemplars)) return;
+      this.exemplars = exemplars.map((exemplar) => ({ ...exemplar }));
+      this.stage.changed("top");
+    }
+
+    /** "select", or a tool that draws boxes: "box", "positive" or "negative". */
     setTool(tool) {
       this.change("tool", tool, "top");
       this.root.dataset.tool = tool;
@@ -235,7 +243,7 @@
     }
 
     get guide() {
-      return this.tool === "box" && !this.box ? this.pointer : null;
+      return this.isBoxTool() && !this.box ? this.pointer : null;
     }
 
     maskItems() {
@@ -272,7 +280,7 @@
     // ---- Done by the person -------------------------------------------------------------------------------------
 
     isBoxTool() {
-      return this.tool === "box";
+      return this.tool !== "select";
     }
 
     hover(x, y) {

@@ -166,10 +166,14 @@
       }
     }
 
-    /** Paint what follows the pointer: the highlighted item (or null) and the box in pixels of the original (or null). */
-    paintTop(item, box, guide) {
+    /**
+     * Paint what follows the pointer: the highlighted item (or null) and the box in pixels of the original (or null);
+     * and the exemplar boxes.
+     */
+    paintTop(item, box, guide, exemplars) {
       const context = this.cleared("top");
       if (!this.view.isReady) return;
+      for (const exemplar of exemplars) this.paintExemplar(context, exemplar);
       if (item !== null && item.shape !== null) this.paintHighlight(context, item);
       if (guide !== null) this.paintGuide(context, guide);
       if (box !== null) this.paintBox(context, box);
@@ -201,6 +205,17 @@
         context.fillRect(Math.round(x) + shift, 0, 1, height);
       }
       context.globalAlpha = 1;
+    }
+
+    /** A sign in the corner tells the two kinds apart, not the colour alone. */
+    paintExemplar(context, { xyxy, positive }) {
+      this.paintBox(context, { xyxy, isWaiting: !positive });
+      const [x, y] = this.view.toScreen(xyxy[0], xyxy[1]);
+      context.fillStyle = positive ? "#0b7a55" : "#b3261e";
+      context.fillRect(Math.round(x), Math.round(y), 18, 18);
+      context.fillStyle = LIGHT;
+      context.fillRect(Math.round(x) + 4, Math.round(y) + 8, 10, 2);
+      if (positive) context.fillRect(Math.round(x) + 8, Math.round(y) + 4, 2, 10);
     }
 
     paintBox(context, { xyxy, isWaiting }) {

@@ -99,7 +99,7 @@
       if (dirty.has("picture")) painter.paintPicture(scene.picture, isMoving);
       if (dirty.has("masks") || dirty.has("moved") || dirty.has("settled")) this.paintMasks(dirty, isMoving);
       if (dirty.has("masks") || dirty.has("moved")) scene.underPointer();
-      if (dirty.size) painter.paintTop(scene.topItem(), scene.box, scene.guide);
+      if (dirty.size) painter.paintTop(scene.topItem(), scene.box, scene.guide, scene.exemplars);
     }
 
     paintMasks(dirty, isMoving) {

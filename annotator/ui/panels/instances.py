@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from annotator.records import Action, Decision
-from annotator.ui.panel import Reply, Request, ServerFunction, build_panel, text_in
+from annotator.ui.panel import Reply, Request, ServerFunction, boxes_in, build_panel, text_in
 from annotator.ui.views import image_view
 from annotator.workspace import Workspace
 
@@ -72,7 +72,7 @@ def instance_functions(workspace: Workspace) -> list[ServerFunction]:
 def _answer_draft(workspace: Workspace, image_id: int, draft: Request | None) -> None:
     """Let the model answer before the project is locked for writing."""
     if draft is not None:
-        workspace.try_phrase(image_id, text_in(draft, "text"))
+        workspace.try_phrase(image_id, text_in(draft, "text"), boxes=boxes_in(draft))
 
 
 def _store_draft(
@@ -82,7 +82,6 @@ def _store_draft(
     if draft is None:
         return {}, revision
     workspace.check_revision(image_id, revision)
-    kept = workspace.keep_phrase(text_in(draft, "text"), text_in(draft, "category"))
-    stored = workspace.suggest(image_id, kept, reviewed_too=True)
+    stored = workspace.keep_draft(image_id, text_in(draft, "text"), text_in(draft, "category"), boxes_in(draft))
     ids = {f"{_DRAFT}{place}": str(annotation_id) for place, annotation_id in stored.items()}
     return ids, workspace.store.image(image_id).revision

@@ -12,11 +12,19 @@ const words = (text) => text.trim().replace(/\s+/g, " ");
 const { isKept } = page;
 const MAX_CATEGORY = 200;
 
+// What is asked: the words and the exemplar boxes. Words that are kept have been answered already.
+function question() {
+  const text = words(phraseInput.value);
+  const boxes = page.state.exemplars;
+  const asks = boxes.length ? true : text && !isKept(text);
+  return { text, boxes, key: asks ? JSON.stringify([text, boxes]) : "" };
+}
+
 // ---- masks follow the typing: one question on the way, and the newest words next -------------------
 
 function typed() {
   if (!categoryTyped) categoryInput.value = words(phraseInput.value).slice(0, MAX_CATEGORY);
-  page.update({ typed: words(phraseInput.value), category: words(categoryInput.value) });
+  page.update({ wanted: question().key, category: words(categoryInput.value) });
   ask();
 }
 
@@ -31,31 +39,32 @@ async function ask() {
 }
 
 async function askOnce() {
-  const text = words(phraseInput.value);
+  const { text, boxes, key } = question();
   const image = page.state.view?.image;
-  if (!text || !image || image.failure || isKept(text)) {
-    page.update({ draft: null });
+  if (!key || !image || image.failure) {
+    page.update({ draft: null, wanted: "" });
     return;
   }
-  page.update({ asked: text });
-  const reply = await page.call("try_phrase", { id: image.id, text, category: chosenCategory(text) }, "phrases");
+  page.update({ wanted: key, asked: text || "things like the box" });
+  const reply = await page.call("try_phrase", { id: image.id, text, boxes, category: chosenCategory(text) }, "phrases");
   page.update({ asked: "" });
-  if (!reply || page.state.view.image.id !== image.id || !words(phraseInput.value)) return;
-  page.update({ draft: reply.draft, timings: reply.draft.timings, message: null });
+  if (page.state.view.image.id !== image.id || !question().key) return;
+  if (reply) page.update({ draft: { ...reply.draft, words: text, boxes, key }, timings: reply.draft.timings, message: null });
+  else if (question().key === key) page.update({ wanted: "", draft: null });
 }
 
-const chosenCategory = (text) => words(categoryInput.value) || text.slice(0, MAX_CATEGORY);
+const chosenCategory = (text) => words(categoryInput.value) || text.slice(0, MAX_CATEGORY) || page.state.lastCategory || "object";
 
 // The box is emptied at once, so that what is typed next cannot be lost; if keeping fails, the words come back.
 async function keep() {
-  const text = words(phraseInput.value);
-  if (!text || !page.state.view) return;
+  const { text, boxes } = question();
+  if (!page.state.view || !(text || boxes.length)) return;
   const category = chosenCategory(text);
   clear();
   phraseInput.blur();
   categoryInput.blur();
   const { id } = page.state.view.image;
-  const view = await page.during(id, `looking for '${text}'`, () => page.write("keep_phrase", id, { text, category }, "phrases"));
+  const view = await page.during(id, `looking for '${text || category}'`, () => page.write("keep_phrase", id, { text, category, boxes }, "phrases"));
   if (view) page.show(view, { message: null, lastCategory: category });
   else if (!phraseInput.value) restore(text, category);
 }
@@ -64,14 +73,14 @@ function restore(text, category) {
   phraseInput.value = text;
   categoryInput.value = category;
   categoryTyped = true;
-  page.update({ typed: text, category });
+  page.update({ category });
 }
 
 function clear() {
   phraseInput.value = "";
   categoryInput.value = "";
   categoryTyped = false;
-  page.update({ typed: "", draft: null, category: "" });
+  page.update({ wanted: "", draft: null, category: "", exemplars: [] });
 }
 
 // One click asks, the second forgets: suggestions on all images go, and that cannot be undone.
@@ -114,9 +123,9 @@ function phraseRow(kept) {
 function understood(state) {
   const draft = state.draft;
   const text = words(phraseInput.value);
-  if (text && isKept(text)) return `'${text}' is kept already`;
-  if (state.asked && state.asked !== draft?.text) return `looking for '${text}'…`;
-  if (!draft || !text) return "";
+  if (text && !state.wanted && isKept(text)) return `'${text}' is kept already`;
+  if (state.asked) return `looking for ${text ? `'${text}'` : state.asked}…`;
+  if (!draft) return "";
   const said = draft.understanding ? `${draft.understanding}` : "";
   return [said, resultWords(state, draft)].filter(Boolean).join(" — ");
 }
@@ -136,6 +145,7 @@ function draw(state) {
   find(".phrase-list").replaceChildren(...phrases.map(phraseRow));
   find("#category-names").replaceChildren(...(state.view?.categories ?? []).map((category) => new Option(category.name)));
   drawUnderstood(state);
+  drawExemplars(state.exemplars);
   drawExamples(state.examples.filter((example) => !isKept(example)));
 }
 
@@ -147,6 +157,19 @@ function drawUnderstood(state) {
   line.replaceChildren(error || understood(state));
   const best = Math.max(0, ...(state.draft?.instances ?? []).map((item) => item.score));
   if (!error && !state.asked && best && best < state.threshold) line.append(" ", showBest(best));
+}
+
+function drawExemplars(exemplars) {
+  const line = find(".exemplars");
+  const n_positive = exemplars.filter((exemplar) => exemplar.positive).length;
+  line.hidden = !exemplars.length;
+  line.replaceChildren(`with ${n_positive} box${n_positive === 1 ? "" : "es"} of what is meant, ${exemplars.length - n_positive} of what is not `);
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "link";
+  button.textContent = "drop the boxes";
+  button.addEventListener("click", () => page.update({ exemplars: [] }));
+  line.append(button);
 }
 
 function showBest(best) {
@@ -185,15 +208,15 @@ for (const input of [phraseInput, categoryInput]) {
   });
 }
 find(".keep").addEventListener("click", keep);
-page.onDraftTaken((text) => { if (words(phraseInput.value) === text) clear(); });
+page.onDraftTaken((key) => { if (question().key === key) clear(); });
 
-// Words that stand in the box when another image opens are asked about there too.
-let askedImage = null;
+// Words that stand in the box when another image opens, and boxes that are drawn, are asked about too.
+let askedAbout = "";
 page.subscribe((state) => {
-  const id = state.view?.image.id ?? null;
-  if (id !== askedImage) {
-    askedImage = id;
-    if (words(phraseInput.value)) ask();
+  const about = JSON.stringify([state.view?.image.id, state.exemplars]);
+  if (about !== askedAbout) {
+    askedAbout = about;
+    if (question().key || state.draft) ask();
   }
   draw(state);
 });

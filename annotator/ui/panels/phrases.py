@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from annotator.ui.panel import Reply, Request, ServerFunction, build_panel, text_in
+from annotator.ui.panel import Reply, Request, ServerFunction, boxes_in, build_panel, text_in
 from annotator.ui.views import draft_view, image_view
 from annotator.workspace import Workspace
 
@@ -23,15 +23,14 @@ def phrase_functions(workspace: Workspace) -> list[ServerFunction]:
     def try_phrase(request: Request) -> Reply:
         """What the model finds for the words typed so far; nothing is stored."""
         image_id, category = int(request["id"]), text_in(request, "category")
-        answer = workspace.try_phrase(image_id, text_in(request, "text"))
+        answer = workspace.try_phrase(image_id, text_in(request, "text"), boxes=boxes_in(request))
         places = workspace.fresh_places(image_id, answer, category)
         return {"draft": draft_view(answer, places, category, workspace)}
 
     def keep_phrase(request: Request) -> Reply:
-        """Keep a phrase for its category and store its suggestions on this image."""
+        """Keep a phrase for its category and store its suggestions on this image, and what its boxes show."""
         image_id = int(request["id"])
-        kept = workspace.keep_phrase(text_in(request, "text"), text_in(request, "category"))
-        workspace.suggest(image_id, kept, reviewed_too=True)
+        workspace.keep_draft(image_id, text_in(request, "text"), text_in(request, "category"), boxes_in(request))
         return image_view(workspace, image_id)
 
     def forget_phrase(request: Request) -> Reply:

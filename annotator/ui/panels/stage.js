@@ -8,10 +8,15 @@ const tab = crypto.randomUUID();
 const canvas = new window.PhrasemaskCanvas.MaskCanvas(find(".canvas-host"), {
   onHover: (id) => page.update({ hovered: id }),
   onToggle: (id) => page.toggle(id),
-  onBox: (xyxy) => drawBox(xyxy),
+  onBox: (xyxy) => (page.state.tool === "box" ? drawBox(xyxy) : addExemplar(xyxy)),
   onProblem: (text) => page.update({ message: { text, kind: "error", where: "stage" } }),
 });
 window.phrasemask.canvas = canvas;
+
+function addExemplar(xyxy) {
+  const positive = page.state.tool === "positive";
+  page.update({ tool: "select", exemplars: [...page.state.exemplars, { xyxy, positive }] });
+}
 
 async function drawBox(xyxy) {
   const { id } = page.state.view.image;
@@ -49,6 +54,7 @@ function drawCanvas(state) {
   canvas.setRejectedVisible(state.showRejected);
   canvas.setMasksHidden(state.masksHidden);
   canvas.setTool(state.tool);
+  canvas.setExemplars(state.exemplars);
   canvas.setBusy(state.activity);
   canvas.highlight(state.hovered);
 }
@@ -62,6 +68,7 @@ function numbered(state) {
 function drawTools(state) {
   for (const button of element.querySelectorAll("[data-tool]")) {
     button.setAttribute("aria-pressed", String(button.dataset.tool === state.tool));
+    button.hidden = ["positive", "negative"].includes(button.dataset.tool) && !state.model?.exemplar_boxes;
   }
   const undo = find(".undo");
   const redo = find(".redo");

@@ -31,6 +31,7 @@ def status_functions(workspace: Workspace) -> list[ServerFunction]:
             "runtime": runtimes()[info.runtime].title,
             "device": info.device.upper(),
             "open_vocabulary": info.capabilities.open_vocabulary,
+            "exemplar_boxes": info.capabilities.exemplar_boxes,
             "box_to_mask": info.capabilities.box_to_mask,
             "score_floor": info.capabilities.score_floor,
             "timings": timings_view(workspace),
