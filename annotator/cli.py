@@ -20,7 +20,8 @@ import typer
 from annotator.errors import CommandError
 from annotator.exporters.protocol import SEGMENTATIONS, ExportOptions
 from annotator.exporting import DECISIONS, export_project, exporters
-from annotator.models import DEFAULT_MODEL, list_models, list_runtimes, model_loader
+from annotator.model_commands import app as models_app
+from annotator.models import DEFAULT_MODEL, model_loader
 from annotator.phrase_list import parse_phrases
 from annotator.predictor import Predictor
 from annotator.prelabel import Prelabeller, PrelabelOptions, PrelabelSummary
@@ -42,6 +43,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+app.add_typer(models_app, name="models")
 
 ModelOption = Annotated[
     str, typer.Option("--model", metavar="NAME|DIR", help="An installed model by name, or a model folder.")
@@ -147,19 +150,6 @@ def status(
     with ProjectStore.open(project, create=False) as store:
         described = describe_project(store)
     print(json.dumps(described, indent=2, ensure_ascii=False) if as_json else "\n".join(status_lines(described)))
-
-
-@app.command(epilog="Example: python app.py models")
-def models() -> None:
-    """List installed models and runtimes, and why one cannot be used."""
-    for row in list_models():
-        print(f"{row.name}: {row.title}")
-        print(f"    family {row.family}, precision {row.precision}, licence {row.licence}, in {row.folder}")
-        if row.problem:
-            print(f"    cannot be used: {row.problem}")
-    for runtime in list_runtimes():
-        where = f"runs on {', '.join(runtime.devices)}" if runtime.usable else f"cannot be used: {runtime.reason}"
-        print(f"runtime {runtime.name} ({runtime.title}): {where}")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

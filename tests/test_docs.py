@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -14,13 +15,24 @@ from annotator.models import list_models
 from engines.loader import runtimes
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = typer.main.get_command(app).commands
 MODEL_OPTIONS = {"--model", "--runtime", "--device"}
+
+
+def commands() -> dict[str, Any]:
+    """Every command by what is typed for it, also those of a group."""
+    top = typer.main.get_command(app).commands
+    found = dict(top)
+    for name, command in top.items():
+        found |= {f"{name} {inner}": one for inner, one in getattr(command, "commands", {}).items()}
+    return found
+
+
+COMMANDS = commands()
 
 
 def section(command: str) -> str:
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    return re.split(r"^## ", text, flags=re.M)[[*COMMANDS].index(command) + 1]
+    return re.split(rf"^## {re.escape(command)}$", text, flags=re.M)[1].partition("\n## ")[0]
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))

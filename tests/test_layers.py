@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 ROWS = [
     ["app"],
     ["annotator.cli"],
+    ["annotator.model_commands"],
     ["annotator.ui.shell"],
     ["annotator.ui.panels"],
     ["annotator.ui.views", "annotator.ui.presence", "annotator.ui.origin_check"],

@@ -91,6 +91,17 @@ def test_status_counts_for_programs_and_for_people(images, tmp_path):
     assert "images: 3 total" in run("status", "--project", tmp_path / "project").stdout
 
 
+def test_a_checkpoint_that_is_none_gets_one_sentence(tmp_path):
+    (tmp_path / "checkpoint").mkdir()
+    done = run("models", "export", "--checkpoint", tmp_path / "checkpoint", "--out", tmp_path / "bundle")
+    assert_one_sentence(done, "checkpoint")
+    assert not (tmp_path / "bundle").exists()
+
+
+def test_a_model_without_check_files_cannot_be_checked():
+    assert_one_sentence(run("models", "check", "starter"), "starter", "checks")
+
+
 def test_models_lists_the_starter_and_the_runtimes():
     done = run("models")
     assert done.returncode == 0
@@ -99,9 +110,11 @@ def test_models_lists_the_starter_and_the_runtimes():
     assert "runtime onnxruntime (ONNX Runtime): runs on cpu" in done.stdout
 
 
-@pytest.mark.parametrize("command", ["serve", "prelabel", "export", "status", "models"])
+@pytest.mark.parametrize(
+    "command", ["serve", "prelabel", "export", "status", "models", "models export", "models check"]
+)
 def test_every_command_explains_itself_with_an_example(command):
-    done = run(command, "--help")
+    done = run(*command.split(), "--help")
     assert done.returncode == 0
     assert f"Example: python app.py {command}" in done.stdout
 
