@@ -71,13 +71,17 @@ _AnswerKey = tuple[str, str, float, tuple[BoxPrompt, ...]]
 
 
 class Predictor:
-    """Loads its model on first use. Images are named by their content hash, so a renamed file is not encoded again."""
+    """Loads its model on first use. Images are named by their content hash, so a renamed file is not encoded again.
+
+    Encoding and answering have a lock each: an edit of the phrase never waits for an image that is encoded ahead.
+    """
 
     def __init__(self, load: Callable[[], Segmenter]) -> None:
         self._load = load
         self._segmenter: Segmenter | None = None
         self._loading = Lock()
-        self._lock = ModelLock()
+        self._encoding = ModelLock()
+        self._answering = ModelLock()
         self._features: FeatureCache[str, ImageFeatures] = FeatureCache(FEATURES_LIMIT_BYTES, lambda item: item.nbytes)
         self._answers: FeatureCache[_AnswerKey, Answer] = FeatureCache(ANSWERS_LIMIT_BYTES, lambda item: item.nbytes)
         self.timings = Timings()
@@ -106,7 +110,7 @@ class Predictor:
 
     def understand(self, phrase: Phrase) -> Understanding:
         """What the model makes of a phrase, without an image."""
-        with self._lock.hold():
+        with self._answering.hold():
             return self.segmenter.encode_phrase(phrase).understanding
 
     def encode(self, image_id: str, read: Callable[[], NDArray[np.uint8]], *, ahead: bool = False) -> ImageFeatures:
@@ -115,7 +119,7 @@ class Predictor:
         if features is not None:
             return features
         rgb = read()
-        with self._lock.hold(ahead=ahead):
+        with self._encoding.hold(ahead=ahead):
             features = self._features.get(image_id)
             if features is None:
                 started = time.perf_counter()
@@ -141,7 +145,7 @@ class Predictor:
         if known is not None:
             return known
         features = self.encode(image_id, read, ahead=ahead)
-        with self._lock.hold(ahead=ahead):
+        with self._answering.hold(ahead=ahead):
             started = time.perf_counter()
             encoded = self.segmenter.encode_phrase(phrase)
             instances = self.segmenter.decode(features, encoded, boxes, options)
@@ -158,7 +162,7 @@ class Predictor:
     def mask_box(self, image_id: str, read: Callable[[], NDArray[np.uint8]], box: BoxPrompt) -> Instance:
         """The thing inside a drawn box; raises `BoxError` for a box without area in the image."""
         features = self.encode(image_id, read)
-        with self._lock.hold():
+        with self._answering.hold():
             started = time.perf_counter()
             instance = self.segmenter.mask_box(features, box)
             self.timings = replace(self.timings, edit_ms=_ms_since(started))

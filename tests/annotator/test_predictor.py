@@ -102,6 +102,25 @@ def test_a_person_goes_before_whatever_runs_ahead():
     assert order[:2] == ["first", "person"]
 
 
+def test_an_edit_does_not_wait_for_an_image_that_is_encoded_ahead(predictor, segmenter):
+    predictor.encode("shown", lambda: RGB)
+    encoding, release = threading.Event(), threading.Event()
+    plain = segmenter.encode_image
+
+    def slow(rgb, image_id):
+        encoding.set()
+        assert release.wait(10)
+        return plain(rgb, image_id)
+
+    segmenter.encode_image = slow
+    ahead = threading.Thread(target=lambda: predictor.encode("next", lambda: RGB, ahead=True))
+    ahead.start()
+    assert encoding.wait(10)
+    assert predictor.answer("shown", lambda: RGB, Phrase("cup")).instances
+    release.set()
+    ahead.join()
+
+
 def test_the_lock_is_free_again_after_an_error():
     lock = ModelLock()
     with pytest.raises(RuntimeError), lock.hold():
