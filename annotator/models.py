@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from engines.bundle import SHIPPED_MODELS, find_bundles, locate_bundle, read_bundle
+from engines.bundle import SHIPPED_MODELS, find_bundles, locate_bundle
 from engines.discovery import choose
 from engines.errors import BundleError
-from engines.loader import check_device, choose_runtime, families, load_segmenter, runtimes
+from engines.loader import check_device, choose_runtime, families, load_segmenter, open_bundle, runtimes
 from engines.protocols import Segmenter
 
 DEFAULT_MODEL = "starter"
@@ -31,6 +31,8 @@ class ModelRow:
     bundle_id: str
     folder: str
     problem: str = ""
+    notes: tuple[str, ...] = ()
+    """What the model cannot do or does otherwise than its kind."""
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -77,7 +79,7 @@ def list_runtimes() -> list[RuntimeRow]:
 
 def model_loader(name_or_folder: str, runtime: str, device: str) -> Callable[[], Segmenter]:
     """A function that loads the model. What is plainly wrong raises now: a `BundleError`, a runtime, a device."""
-    bundle = read_bundle(locate_bundle(name_or_folder, model_folders()))
+    bundle = open_bundle(locate_bundle(name_or_folder, model_folders()))
     choose(families(), "model family", bundle.family)
     check_device(choose_runtime(runtime), device)
     return lambda: load_segmenter(bundle, runtime, device)
@@ -85,10 +87,18 @@ def model_loader(name_or_folder: str, runtime: str, device: str) -> Callable[[],
 
 def _model_row(name: str, folder: Path) -> ModelRow:
     try:
-        bundle = read_bundle(folder)
+        bundle = open_bundle(folder)
     except BundleError as error:
         return ModelRow(name, name, "?", "?", "?", "", str(folder), str(error))
     problem = "" if bundle.family in families() else f"there is no model family '{bundle.family}' in this version"
     return ModelRow(
-        name, bundle.title, bundle.family, bundle.precision, bundle.licence, bundle.bundle_id, str(folder), problem
+        name,
+        bundle.title,
+        bundle.family,
+        bundle.precision,
+        bundle.licence,
+        bundle.bundle_id,
+        str(folder),
+        problem,
+        bundle.notes,
     )

@@ -66,7 +66,11 @@ class GraphSpec:
 
 @dataclass(frozen=True)
 class ModelBundle:
-    """A folder that holds one model. `bundle_id` is the sha256 of its manifest, which holds every file's sha256."""
+    """A folder that holds one model. `bundle_id` is the sha256 of its manifest, which holds every file's sha256.
+
+    Where ONNX files have no manifest, a family makes the bundle: `bundle_id` then is a sha256 of the files themselves,
+    and `sha256_by_file` holds empty texts, since nothing says what the files should be.
+    """
 
     folder: Path
     bundle_id: str
@@ -88,6 +92,8 @@ class ModelBundle:
     """Versions of the packages that made the graphs."""
     checks: tuple[str, ...] = ()
     """Files with check pictures and the answers of the original model to them."""
+    notes: tuple[str, ...] = ()
+    """What these graphs cannot do or do otherwise: half sentences for a person."""
 
     def file(self, name: str) -> Path:
         """Path of a file that the manifest lists; raises `BundleFileMissingError` when it is not there."""
@@ -100,6 +106,8 @@ class ModelBundle:
         """Compare every file with the manifest; raises `BundleFileMissingError` or `BundleDamagedError`."""
         for name, wanted in self.sha256_by_file.items():
             path = self.file(name)
+            if not wanted:
+                continue
             with path.open("rb") as stream:
                 got = hashlib.file_digest(stream, "sha256").hexdigest()
             if got != wanted:
@@ -130,11 +138,11 @@ def read_bundle(folder: Path) -> ModelBundle:
 
 
 def find_bundles(folders: list[Path]) -> dict[str, Path]:
-    """Bundle folders by name: every sub-folder that holds a manifest; an earlier folder wins."""
+    """Model folders by name: every sub-folder that holds a manifest or ONNX files; an earlier folder wins."""
     found: dict[str, Path] = {}
     for folder in folders:
-        for manifest in sorted(folder.glob(f"*/{MANIFEST_NAME}")):
-            found.setdefault(manifest.parent.name, manifest.parent)
+        for file in sorted([*folder.glob(f"*/{MANIFEST_NAME}"), *folder.glob("*/*.onnx")]):
+            found.setdefault(file.parent.name, file.parent)
     return found
 
 

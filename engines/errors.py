@@ -7,6 +7,7 @@
     │   └── MissingImageLibraryError(ImportError)   readable with an optional package
     ├── PhraseError(ValueError)            a phrase without a word
     ├── BoxError(ValueError)               a box without area, or outside the image
+    ├── BoxesNotTakenError(ValueError)     more boxes, or other ones, than the model takes
     ├── NothingFoundError(LookupError)     nothing stands in a drawn box
     ├── MaskError(ValueError)              a mask of the wrong size, type or run lengths
     ├── TensorMismatchError(ValueError)    a tensor that is not what the graph declares
@@ -15,7 +16,10 @@
     │   ├── BundleFileMissingError(FileNotFoundError)   a file that the manifest names is not there
     │   ├── BundleManifestError(ValueError)             the manifest cannot be read or is incomplete
     │   ├── BundleDamagedError(ValueError)              a file differs from its sha256
-    │   └── BundleTooNewError(ValueError)               written for a later version
+    │   ├── BundleTooNewError(ValueError)               written for a later version
+    │   ├── OnnxFileError(ValueError)                   no ONNX file, or one that is cut off
+    │   ├── SeveralFilesError(ValueError)               several files for one graph, and no manifest to choose
+    │   └── UnknownGraphsError(ValueError)              ONNX files without a manifest that no family knows
     ├── UnknownKindError(LookupError)      a family, runtime or format that is not installed
     ├── RuntimeUnavailableError(RuntimeError)   a runtime or device that cannot be used here
     └── GraphLoadError(RuntimeError)       a graph that the runtime refuses
@@ -25,7 +29,7 @@ Each leaf is also the built-in class that a stranger to this project would catch
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 
@@ -80,6 +84,13 @@ class BoxError(PhrasemaskError, ValueError):
     def __init__(self, xyxy: Iterable[float], height: int, width: int) -> None:
         corners = ", ".join(f"{value:g}" for value in xyxy)
         super().__init__(f"the box ({corners}) covers nothing of the {width}×{height} image; draw it over the object")
+
+
+class BoxesNotTakenError(PhrasemaskError, ValueError):
+    """Boxes that the graphs of this model have no place for; `takes` says what they have one for."""
+
+    def __init__(self, model: str, takes: str) -> None:
+        super().__init__(f"the model {model} takes {takes}; take the other boxes away, or choose another model")
 
 
 class NothingFoundError(PhrasemaskError, LookupError):
@@ -150,6 +161,33 @@ class BundleTooNewError(BundleError, ValueError):
     def __init__(self, path: Path, version: int, known: int) -> None:
         super().__init__(
             f"{path} has manifest version {version} and this Phrasemask reads up to {known}; update Phrasemask"
+        )
+
+
+class OnnxFileError(BundleError, ValueError):
+    """A file that should hold a graph and does not."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path} is no ONNX file or is cut off; copy it again")
+
+
+class UnknownGraphsError(BundleError, ValueError):
+    """ONNX files without a manifest, with tensors that no family knows; `found` tells the tensors by file."""
+
+    def __init__(self, folder: Path, found: Mapping[str, object]) -> None:
+        listed = "; ".join(f"{name}: {tensors}" for name, tensors in found.items())
+        super().__init__(
+            f"{folder} has no manifest.json, and its ONNX files are not together a model that Phrasemask knows; "
+            f"export the model with 'models export' instead (found {listed})"
+        )
+
+
+class SeveralFilesError(BundleError, ValueError):
+    """Several files that could each be the same graph."""
+
+    def __init__(self, folder: Path, role: str, files: Iterable[str]) -> None:
+        super().__init__(
+            f"{folder} holds several files for the {role} graph ({', '.join(files)}); leave one of them there"
         )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import engines.families
 import engines.runtimes
-from engines.bundle import ModelBundle
+from engines.bundle import MANIFEST_NAME, ModelBundle, read_bundle
 from engines.discovery import choose, discover
-from engines.errors import RuntimeUnavailableError
+from engines.errors import RuntimeUnavailableError, UnknownGraphsError
+from engines.graph_signature import read_signature
 from engines.protocols import Family, Runtime, Segmenter, Session
 
 AUTO = "auto"
@@ -48,6 +50,20 @@ def check_device(runtime: Runtime, device: str) -> None:
     if device not in (AUTO, *devices):
         reason = f"{runtime.title} finds only {', '.join(devices)}; choose one of these or '{AUTO}'"
         raise RuntimeUnavailableError(f"device '{device}'", reason)
+
+
+def open_bundle(folder: Path) -> ModelBundle:
+    """The bundle that the manifest in a folder describes, or where there is none, what a family knows the ONNX files
+    to be. The graphs are not loaded. Raises a `BundleError`."""
+    graphs = sorted(folder.glob("*.onnx"))
+    if not graphs or (folder / MANIFEST_NAME).exists():
+        return read_bundle(folder)
+    signatures = {path.name: read_signature(path) for path in graphs}
+    for family in families().values():
+        bundle = family.recognise(folder, signatures) if family.recognise else None
+        if bundle is not None:
+            return bundle
+    raise UnknownGraphsError(folder, signatures)
 
 
 def load_segmenter(bundle: ModelBundle, runtime: str = AUTO, device: str = AUTO) -> Segmenter:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engines.bundle import GraphSpec, ModelBundle
+from engines.graph_signature import GraphSignature
 from engines.types import BoxPrompt, ImageFeatures, Instance, Phrase, PhraseFeatures, SegmentOptions
 
 
@@ -56,6 +57,8 @@ class SegmenterInfo:
     runtime: str
     device: str
     capabilities: Capabilities
+    notes: tuple[str, ...] = ()
+    """What this model cannot do or does otherwise than its kind: half sentences for a person."""
 
 
 class Segmenter(Protocol):
@@ -140,3 +143,6 @@ class Family:
     title: str
     load: Callable[[ModelBundle, Callable[[str], Session]], Segmenter]
     """Bundle, and a function that opens the graph of a role → segmenter."""
+    recognise: Callable[[Path, Mapping[str, GraphSignature]], ModelBundle | None] | None = None
+    """For families of files without a manifest: folder and the signature of each ONNX file → bundle, or None where
+    they are not of this family. Raises a `BundleError` where they are, and something is missing."""

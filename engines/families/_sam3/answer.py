@@ -32,7 +32,7 @@ class Answer:
     @classmethod
     def of(cls, outputs: Mapping[str, NDArray[Any]], row: int) -> Answer:
         """The answer to the phrase of that row; a score is the query's own probability times that of presence."""
-        scores = _sigmoid(outputs["logits"][row]) * _sigmoid(outputs["presence"][row])
+        scores = sigmoid(outputs["logits"][row]) * sigmoid(outputs["presence"][row])
         return cls(scores, outputs["boxes_xyxy"][row], outputs["mask_logits"][row])
 
     def instances(self, image: ImageFeatures, options: SegmentOptions) -> list[Instance]:
@@ -82,7 +82,7 @@ def _inside(mask: Mask, box: BoxPrompt) -> Mask:
     return Mask.encode(pixels)
 
 
-def _sigmoid(logits: NDArray[Any]) -> NDArray[np.float64]:
+def sigmoid(logits: NDArray[Any]) -> NDArray[np.float64]:
     """By tanh, which no logit overflows."""
     values: NDArray[np.float64] = 0.5 + 0.5 * np.tanh(logits.astype(np.float64) / 2)
     return values

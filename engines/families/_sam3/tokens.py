@@ -23,9 +23,9 @@ class Tokens:
     ids: tuple[int, ...]
     cut: str
 
-    def padded(self, length: int) -> NDArray[np.int32]:
-        """Int32 [1, length], padded with 0."""
-        return np.array([[*self.ids, *[_PADDING] * (length - len(self.ids))]], dtype=np.int32)
+    def padded(self, length: int, padding: int = _PADDING) -> NDArray[np.int32]:
+        """Int32 [1, length], padded as the model's authors do, with 0, unless told otherwise."""
+        return np.array([[*self.ids, *[padding] * (length - len(self.ids))]], dtype=np.int32)
 
     def mask(self, length: int) -> NDArray[np.bool_]:
         """Bool [1, length]: True where a token stands."""
