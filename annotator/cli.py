@@ -9,7 +9,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
@@ -30,6 +30,7 @@ from annotator.ui.shell import is_loopback, open_page
 from annotator.workspace import Workspace
 from engines.errors import PhrasemaskError
 from engines.loader import AUTO, runtimes
+from engines.protocols import Segmenter
 
 DONE, SOME_FAILED, NOTHING_DONE, STOPPED = 0, 1, 2, 130
 DEFAULT_FOLDER = Path(__file__).parents[1] / "samples"
@@ -50,6 +51,7 @@ ModelOption = Annotated[
     str, typer.Option("--model", metavar="NAME|DIR", help="An installed model by name, or a model folder.")
 ]
 RuntimeOption = Annotated[str, typer.Option("--runtime", metavar="|".join([AUTO, *runtimes()]), help="What runs it.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Use a model although it has failed its check.")]
 DeviceOption = Annotated[str, typer.Option("--device", metavar="auto|cpu|cuda:N", help="Where it runs.")]
 ProjectOption = Annotated[Path, typer.Option("--project", metavar="DIR", help="The project folder.")]
 ScoreOption = Annotated[float, typer.Option(min=0, max=1, help="Suggestions below this score are left out.")]
@@ -68,11 +70,14 @@ def serve(
     model: ModelOption = DEFAULT_MODEL,
     runtime: RuntimeOption = AUTO,
     device: DeviceOption = AUTO,
+    force: ForceOption = False,
 ) -> None:
     """Open the page over a folder of images."""
     credentials = _credentials(auth, host)
     folder = folder if folder is not None or project is not None else DEFAULT_FOLDER
-    with _workspace(folder, project or _default_project(folder), model, runtime, device) as workspace:
+    with _workspace(
+        folder, project or _default_project(folder), model_loader(model, runtime, device, force=force)
+    ) as workspace:
         page = open_page(workspace, host, port, credentials, open_browser=browser and _has_screen())
         with page, suppress(KeyboardInterrupt):
             _say(f"Phrasemask over {workspace.folder.root}: http://{_shown_host(host)}:{port} (stop with Ctrl+C)")
@@ -100,10 +105,11 @@ def prelabel(
     model: ModelOption = DEFAULT_MODEL,
     runtime: RuntimeOption = AUTO,
     device: DeviceOption = AUTO,
+    force: ForceOption = False,
 ) -> None:
     """Suggest instances for phrases on every image of a folder; run it again to go on where it stopped."""
     wanted = parse_phrases(phrase or [], phrases)
-    with _workspace(folder, project, model, runtime, device) as workspace:
+    with _workspace(folder, project, model_loader(model, runtime, device, force=force)) as workspace:
         kept = [workspace.keep_phrase(text, category) for text, category in wanted]
         run = Prelabeller(workspace, kept, PrelabelOptions(score_threshold, accept_above, redo))
         _run_with_progress(run)
@@ -173,8 +179,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 @contextmanager
-def _workspace(folder: Path | None, project: Path, model: str, runtime: str, device: str) -> Iterator[Workspace]:
-    workspace = Workspace.open(project, Predictor(model_loader(model, runtime, device)), folder)
+def _workspace(folder: Path | None, project: Path, load: Callable[[], Segmenter]) -> Iterator[Workspace]:
+    workspace = Workspace.open(project, Predictor(load), folder)
     try:
         yield workspace
     finally:

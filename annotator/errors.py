@@ -18,6 +18,7 @@
     ├── CategoryNameError(ValueError)                 an empty or taken category name
     ├── PortInUseError(OSError)                       the page's address is taken
     ├── ModelFailingError(RuntimeError)               a model that fails on image after image
+    ├── FailedCheckError(ValueError)                  a model that answers otherwise than its original
     └── CommandError(ValueError)                      a command that is used wrongly
 
 Each leaf is also the built-in class that a stranger to this project would catch.
@@ -25,6 +26,7 @@ Each leaf is also the built-in class that a stranger to this project would catch
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from engines.errors import PhrasemaskError
@@ -157,6 +159,16 @@ class ModelFailingError(PhrasemaskError, RuntimeError):
 
     def __init__(self, n_images: int, reason: str) -> None:
         super().__init__(f"stopped: on {n_images} images in a row, {reason}; what was done before is stored")
+
+
+class FailedCheckError(PhrasemaskError, ValueError):
+    """A model whose answers were found to differ from its original's."""
+
+    def __init__(self, folder: Path, failures: Sequence[str]) -> None:
+        more = f" and {len(failures) - 1} more" if len(failures) > 1 else ""
+        super().__init__(
+            f"the model in {folder} has failed its check ({failures[0]}{more}); export it again, or use it with --force"
+        )
 
 
 class CommandError(PhrasemaskError, ValueError):

@@ -24,6 +24,8 @@ def models(context: typer.Context) -> None:
     for row in list_models():
         print(f"{row.name}: {row.title}")
         print(f"    family {row.family}, precision {row.precision}, licence {row.licence}, in {row.folder}")
+        for note in row.notes:
+            print(f"    note: {note}")
         if row.problem:
             print(f"    cannot be used: {row.problem}")
     for runtime in list_runtimes():

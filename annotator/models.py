@@ -8,7 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from annotator.errors import FailedCheckError
 from engines.bundle import SHIPPED_MODELS, find_bundles, locate_bundle
+from engines.compare import failed_check
 from engines.discovery import choose
 from engines.errors import BundleError
 from engines.loader import check_device, choose_runtime, families, load_segmenter, open_bundle, runtimes
@@ -77,9 +79,15 @@ def list_runtimes() -> list[RuntimeRow]:
     return rows
 
 
-def model_loader(name_or_folder: str, runtime: str, device: str) -> Callable[[], Segmenter]:
-    """A function that loads the model. What is plainly wrong raises now: a `BundleError`, a runtime, a device."""
+def model_loader(name_or_folder: str, runtime: str, device: str, *, force: bool = False) -> Callable[[], Segmenter]:
+    """A function that loads the model. What is plainly wrong raises now: a `BundleError`, a runtime, a device.
+
+    A model that has failed its check is refused with `FailedCheckError`, unless `force`.
+    """
     bundle = open_bundle(locate_bundle(name_or_folder, model_folders()))
+    failures = () if force else failed_check(bundle)
+    if failures:
+        raise FailedCheckError(bundle.folder, failures)
     choose(families(), "model family", bundle.family)
     check_device(choose_runtime(runtime), device)
     return lambda: load_segmenter(bundle, runtime, device)

@@ -15,7 +15,7 @@ from annotator.models import list_models
 from engines.loader import runtimes
 
 ROOT = Path(__file__).parents[1]
-MODEL_OPTIONS = {"--model", "--runtime", "--device"}
+MODEL_OPTIONS = {"--model", "--runtime", "--device", "--force"}
 
 
 def commands() -> dict[str, Any]:

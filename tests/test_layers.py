@@ -35,7 +35,7 @@ ROWS = [
     ["annotator.errors"],
     ["engines.export"],
     ["engines.compare"],
-    ["engines.loader"],
+    ["engines.loader", "engines.check_files"],
     [
         "engines.families.starter",
         "engines.families.sam3",

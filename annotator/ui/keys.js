@@ -12,14 +12,14 @@
     ArrowRight: () => page.go(1),
     a: () => page.decideAll("accepted"),
     x: () => page.decideAll("rejected"),
-    b: () => page.update({ tool: page.state.tool === "box" ? "select" : "box" }),
+    b: () => pickTool("box", page.state.model?.box_to_mask),
     h: () => page.update({ masksHidden: true }),
     0: () => page.canvas.fit(),
     z: () => page.undo(),
     Z: () => page.redo(),
     c: changeCategory,
-    "+": () => pickExemplar("positive"),
-    "-": () => pickExemplar("negative"),
+    "+": () => pickTool("positive", page.state.model?.exemplar_boxes),
+    "-": () => pickTool("negative", page.state.model?.exemplar_boxes),
     Delete: rejectHovered,
     "?": () => page.update({ dialog: "keys" }),
   };
@@ -32,8 +32,8 @@
     else document.querySelector(".category-input").focus();
   }
 
-  function pickExemplar(tool) {
-    if (page.state.model?.exemplar_boxes) page.update({ tool: page.state.tool === tool ? "select" : tool });
+  function pickTool(tool, isTaken) {
+    if (isTaken) page.update({ tool: page.state.tool === tool ? "select" : tool });
   }
 
   function rejectHovered() {

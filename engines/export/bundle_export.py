@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engines.bundle import MANIFEST_VERSION, GraphSpec, TensorSpec
+from engines.compare import check_bundle
 from engines.export.checkpoint import (
     CONTEXT_LENGTH,
     LITE_TEXT,
@@ -23,6 +24,7 @@ from engines.export.checkpoint import (
 from engines.export.errors import ExportSettingError
 from engines.export.graph_export import build_module, export_graph, feature_width, graph_spec, n_queries
 from engines.export.precision import QUANTISED_ROLES, check_precision, pack_exact_halves, quantise
+from engines.export.reference import write_reference
 from engines.export.work_folder import WorkFolder
 
 DEFAULT_IMAGE_SIZE = 1008
@@ -73,7 +75,12 @@ def export_bundle(
     for role in PARTS:
         _make_graph(work, found, role, settings, progress)
     work.make("tokenizer", lambda room: _write_tokenizer(found, room))
-    return work.finish(_manifest(out.name, found, settings))
+    _make_reference(work, found, settings, progress)
+    bundle = work.finish(_manifest(out.name, found, settings, work.files_of("checks")))
+    progress("checks: comparing the graphs with PyTorch")
+    report = check_bundle(bundle, device="cpu")
+    progress(f"checks: {'passed' if report.passed else 'FAILED: ' + '; '.join(report.failures)}")
+    return bundle
 
 
 def _make_graph(
@@ -84,6 +91,14 @@ def _make_graph(
         return
     progress(f"{role}: exporting")
     work.make(role, lambda room: _write_graph(found, role, settings, room))
+
+
+def _make_reference(
+    work: WorkFolder, found: Checkpoint, settings: ExportSettings, progress: Callable[[str], None]
+) -> None:
+    size, n_instances = settings.image_size, settings.max_instances
+    if not work.has("checks"):
+        work.make("checks", lambda room: write_reference(found, size, n_instances, room, progress))
 
 
 def _write_graph(found: Checkpoint, role: str, settings: ExportSettings, room: Path) -> None:
@@ -130,7 +145,7 @@ def _tool_versions() -> dict[str, str]:
     return versions
 
 
-def _manifest(name: str, found: Checkpoint, settings: ExportSettings) -> dict[str, Any]:
+def _manifest(name: str, found: Checkpoint, settings: ExportSettings, checks: list[str]) -> dict[str, Any]:
     model = "SAM 3 LiteText" if found.kind == LITE_TEXT else "SAM 3"
     return {
         "manifest_version": MANIFEST_VERSION,
@@ -144,7 +159,7 @@ def _manifest(name: str, found: Checkpoint, settings: ExportSettings) -> dict[st
         "context_length": CONTEXT_LENGTH,
         "licence": settings.licence,
         "tools": _tool_versions(),
-        "checks": [],
+        "checks": checks,
         "graphs": {role: _graph_entry(_spec(found, role, settings)) for role in PARTS},
     }
 

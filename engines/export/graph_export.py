@@ -77,6 +77,7 @@ def export_graph(module: Any, role: str, spec: GraphSpec, path: Path) -> None:
             dynamo=True,
             verbose=False,
         )
+        _forget_sources(program.model)
         program.save(str(path), external_data=sizes > EXTERNAL_ABOVE_BYTES)
 
 
@@ -135,6 +136,19 @@ def _part(model: Any, kind: str, role: str, grid: int, n_instances: int, dtype: 
     from engines.export.decoder_graph import DecoderGraph
 
     return DecoderGraph(model, grid, n_instances, dtype)
+
+
+def _forget_sources(model: Any) -> None:
+    """The exporter notes for each node the lines of code it comes from: paths of this machine, and half the file."""
+    for node in model.graph.all_nodes():
+        node.metadata_props.clear()
+        node.doc_string = None
+        for value in node.outputs:
+            value.metadata_props.clear()
+    for owner in (model, model.graph):
+        owner.metadata_props.clear()
+    for value in (*model.graph.inputs, *model.graph.initializers.values()):
+        value.metadata_props.clear()
 
 
 def _dynamic_shapes(role: str, spec: GraphSpec) -> tuple[Any, ...]:

@@ -47,6 +47,10 @@ class WorkFolder:
             (self.folder / name).is_file() and sha256_of(self.folder / name) == sha256 for name, sha256 in files.items()
         )
 
+    def files_of(self, part: str) -> list[str]:
+        """Names of the files of a finished part."""
+        return sorted(self._parts[part])
+
     def make(self, part: str, write: Callable[[Path], None]) -> None:
         """Let `write` fill an empty folder; its files are the part. Raises `ExportFailedError`, leaving nothing."""
         room = self.folder / f"{part}.unfinished"

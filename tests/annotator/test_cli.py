@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import sqlite3
@@ -100,6 +101,16 @@ def test_a_checkpoint_that_is_none_gets_one_sentence(tmp_path):
 
 def test_a_model_without_check_files_cannot_be_checked():
     assert_one_sentence(run("models", "check", "starter"), "starter", "checks")
+
+
+def test_a_model_that_has_failed_its_check_is_used_only_by_force(images, tmp_path):
+    bundle = shutil.copytree(ROOT / "tests" / "assets" / "shapes_bundle", tmp_path / "bundle")
+    report = json.loads((bundle / "check_report.json").read_text())
+    report["failures"] = ["'circle' on a picture loses 1 of 2 instances"]
+    (bundle / "check_report.json").write_text(json.dumps(report))
+    arguments = ["prelabel", images, "--phrase", "circle", "--project", tmp_path / "project", "--model", bundle]
+    assert_one_sentence(run(*arguments), "failed its check", "loses 1 of 2", "--force")
+    assert run(*arguments, "--force").returncode == 0
 
 
 def test_models_lists_the_starter_and_the_runtimes():

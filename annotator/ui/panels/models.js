@@ -17,7 +17,9 @@ page.dialog(element, "models", async () => {
   find(".runtimes-list").replaceChildren(...reply.runtimes.map((runtime) => Object.assign(document.createElement("li"), {
     textContent: runtime.usable ? `${runtime.title}: ${runtime.devices.join(", ")}` : `${runtime.title}: not usable here, ${runtime.reason}`,
   })));
+  find(".models-limits").replaceChildren(...(page.state.model?.notes ?? [])
+    .map((note) => Object.assign(document.createElement("li"), { textContent: note })));
   find(".models-note").textContent = page.state.model?.open_vocabulary
     ? "This model takes any noun phrase."
-    : "The starter knows 80 everyday things and masks whatever you draw a box around. For any noun phrase, Phrasemask is made for Meta's SAM 3, whose weights you get from Meta under its own licence; the README says what works today.";
+    : "The starter knows 80 everyday things and masks whatever you draw a box around. For any noun phrase there is Meta's SAM 3, whose weights you get from Meta under its own licence; the README tells how to use your copy.";
 });

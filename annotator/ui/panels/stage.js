@@ -68,7 +68,7 @@ function numbered(state) {
 function drawTools(state) {
   for (const button of element.querySelectorAll("[data-tool]")) {
     button.setAttribute("aria-pressed", String(button.dataset.tool === state.tool));
-    button.hidden = ["positive", "negative"].includes(button.dataset.tool) && !state.model?.exemplar_boxes;
+    button.hidden = !isTaken(button.dataset.tool, state.model);
   }
   const undo = find(".undo");
   const redo = find(".redo");
@@ -80,6 +80,12 @@ function drawTools(state) {
   find(".show-rejected").checked = state.showRejected;
   find(".stage-name").textContent = state.view?.image.path ?? "";
   find(".stage-name").title = state.view?.image.path ?? "";
+}
+
+// The tools that the model can use; until it is loaded, those that most models can.
+function isTaken(tool, model) {
+  if (tool === "box") return model?.box_to_mask ?? true;
+  return tool === "select" || Boolean(model?.exemplar_boxes);
 }
 
 function drawFoot(state) {
