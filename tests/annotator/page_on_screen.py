@@ -124,6 +124,11 @@ class PageOnScreen:
         place = self.page.evaluate("([x, y]) => window.phrasemask.canvas.view.toScreen(x, y)", [x, y])
         return host["x"] + place[0], host["y"] + place[1]
 
+    def middle_of_first(self) -> tuple[float, float]:
+        """The middle of the first visible instance's box, in pixels of the original."""
+        x1, y1, x2, y2 = self.state("page.visibleInstances()[0].xyxy")
+        return (x1 + x2) / 2, (y1 + y2) / 2
+
     def click_pixel(self, x: float, y: float) -> None:
         self.page.mouse.click(*self.on_screen(x, y))
 

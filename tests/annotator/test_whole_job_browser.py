@@ -39,8 +39,7 @@ def test_from_a_folder_of_photographs_to_a_valid_dataset(browser, photographs, t
         screen.page.press(".category-input", "Enter")
         screen.wait("page.state.view.phrases.length === 1")
 
-        x, y = screen.state("(([x1, y1, x2, y2]) => [(x1 + x2) / 2, (y1 + y2) / 2])(page.visibleInstances()[0].xyxy)")
-        screen.click_pixel(x, y)
+        screen.click_pixel(*screen.middle_of_first())
         screen.wait("page.visibleInstances()[0].decision === 'rejected'")
         screen.press("z", "page.visibleInstances()[0].decision === 'pending'")
 
