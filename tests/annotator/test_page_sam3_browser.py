@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from browser_support import launch_chromium
 from page_on_screen import ROOT, PageOnScreen, served
 
 from annotator.models import model_loader
@@ -15,12 +14,6 @@ from annotator.workspace import Workspace
 
 pytestmark = pytest.mark.browser
 ASSETS = ROOT / "tests" / "assets"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with launch_chromium() as chromium:
-        yield chromium
 
 
 @pytest.fixture

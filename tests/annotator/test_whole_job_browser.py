@@ -6,17 +6,10 @@ import json
 import shutil
 
 import pytest
-from browser_support import launch_chromium
 from page_on_screen import ROOT, PageOnScreen, started
 from pycocotools.coco import COCO
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with launch_chromium() as chromium:
-        yield chromium
 
 
 @pytest.fixture
