@@ -7,6 +7,7 @@ does. Nothing of that is the code that reads them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,19 +16,54 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from sam3_shapes import BUNDLE
 
+from engines.bundle import read_bundle
+
 FLOAT, BOOL, INT64, INT32, UINT8 = (
     *(TensorProto.FLOAT, TensorProto.BOOL, TensorProto.INT64, TensorProto.INT32, TensorProto.UINT8),
 )
-SIDE, WIDTH, TOKENS, QUERIES, MASK_SIDE = 168, 64, 32, 20, 48
-LEVELS = [(1, WIDTH, side, side) for side in (48, 24, 12)]
 NO_BOX = -10
+NATIVE_SIDE = 1008
+
+
+@dataclass(frozen=True)
+class Source:
+    """The bundle whose graphs are taken, and the sizes of their tensors."""
+
+    folder: Path
+    side: int
+    width: int
+    tokens: int
+    queries: int
+    levels: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, folder: Path) -> Source:
+        graphs = read_bundle(folder).graphs
+        shapes = {spec.name: spec.shape for graph in graphs.values() for spec in (*graph.inputs, *graph.outputs)}
+        levels = tuple((1, *shapes[f"features_{level}"][1:]) for level in range(3))
+        tokens, queries = shapes["input_ids"][1], shapes["mask_logits"][1]
+        return cls(folder, shapes["image"][-1], levels[0][1], tokens, queries, levels)
+
+    @property
+    def mask_side(self) -> int:
+        return self.levels[0][-1]
+
+    def level(self, number: int) -> tuple[int, ...]:
+        """Shape of the features of a level, also of the fourth one that some exporters add."""
+        return self.levels[number] if number < 3 else (1, self.width, self.grid // 2, self.grid // 2)
+
+    @property
+    def grid(self) -> int:
+        """Cells on a side of the coarsest level."""
+        return self.levels[2][-1]
 
 
 class Graph:
     """One of our graphs, to be given other inputs and outputs."""
 
-    def __init__(self, role: str) -> None:
-        self.model = onnx.load(str(BUNDLE / f"{role}.onnx"))
+    def __init__(self, source: Source, role: str) -> None:
+        self.source = source
+        self.model = onnx.load(str(source.folder / f"{role}.onnx"))
         self.graph = self.model.graph
         self.before: list[onnx.NodeProto] = []
         self.after: list[onnx.NodeProto] = []
@@ -66,10 +102,10 @@ class Graph:
         del self.graph.node[:], self.graph.value_info[:]
         self.graph.node.extend(nodes)
         _prune(self.graph)
-        onnx.checker.check_model(self.model)
         onnx.save_model(
             self.model, str(path), save_as_external_data=external, location=f"{path.name}.data", size_threshold=1024
         )
+        onnx.checker.check_model(str(path))
 
 
 def _prune(graph: onnx.GraphProto) -> None:
@@ -87,39 +123,46 @@ def _prune(graph: onnx.GraphProto) -> None:
     graph.initializer.extend(weights)
 
 
-def positions() -> NDArray[np.float32]:
+def positions(source: Source) -> NDArray[np.float32]:
     """The code of the coarsest cells, which our decoder holds and others hand from graph to graph."""
-    graph = onnx.load(str(BUNDLE / "decoder.onnx")).graph
+    graph = onnx.load(str(source.folder / "decoder.onnx")).graph
     [table] = [tensor for tensor in graph.initializer if tensor.name.endswith("positions")]
-    return numpy_helper.to_array(table).reshape(12, 12, WIDTH).transpose(2, 0, 1)[None].copy()
+    return numpy_helper.to_array(table).reshape(source.grid, source.grid, source.width).transpose(2, 0, 1)[None].copy()
 
 
 def _vision_outputs(graph: Graph, features: str, codes: str, kept_codes: range, n_levels: int = 3) -> None:
+    """Features of all levels, then their position codes."""
     for level in range(n_levels):
-        shape = LEVELS[level] if level < 3 else (1, WIDTH, 6, 6)
         if level < 3:
             graph.then("Identity", f"features_{level}", f"{features}{level}")
         else:
             graph.then("MaxPool", "features_2", f"{features}{level}", kernel_shape=[2, 2], strides=[2, 2])
-        graph.gives(f"{features}{level}", FLOAT, shape)
-        if level in kept_codes:
-            values = positions() if level == 2 else np.zeros(shape, dtype=np.float32)
-            graph.constant(f"code_{level}", values)
-            graph.then("Identity", f"code_{level}", f"{codes}{level}")
-            graph.gives(f"{codes}{level}", FLOAT, shape)
+        graph.gives(f"{features}{level}", FLOAT, graph.source.level(level))
+    for level in kept_codes:
+        values = positions(graph.source) if level == 2 else np.zeros(graph.source.level(level), dtype=np.float32)
+        graph.constant(f"code_{level}", values)
+        graph.then("Identity", f"code_{level}", f"{codes}{level}")
+        graph.gives(f"{codes}{level}", FLOAT, graph.source.level(level))
+
+
+def _codes_first(graph: Graph) -> None:
+    """samexporter and osam read the outputs by their order."""
+    ordered = sorted(graph.graph.output, key=lambda output: (not output.name.startswith("vision"), output.name))
+    del graph.graph.output[:]
+    graph.graph.output.extend(ordered)
 
 
 def _take_positions(graph: Graph, name: str) -> None:
-    graph.takes(name, FLOAT, LEVELS[2])
+    graph.takes(name, FLOAT, graph.source.levels[2])
     [table] = [tensor.name for tensor in graph.graph.initializer if tensor.name.endswith("positions")]
-    graph.constant("cells_by_width", np.array([1, WIDTH, 144]))
+    graph.constant("cells_by_width", np.array([1, graph.source.width, graph.source.grid**2]))
     graph.first("Reshape", f"{name} cells_by_width", "code_rows")
     graph.first("Transpose", "code_rows", "code_cells", perm=[0, 2, 1])
     graph.rewire(table, "code_cells")
 
 
 def _take_features(graph: Graph, prefix: str) -> None:
-    for level, shape in enumerate(LEVELS):
+    for level, shape in enumerate(graph.source.levels):
         graph.takes(f"{prefix}{level}", FLOAT, shape)
         graph.rewire(f"features_{level}", f"{prefix}{level}")
 
@@ -141,9 +184,9 @@ def _forget_geometry_without_boxes(graph: Graph) -> None:
         graph.graph.node.insert(at, node)
 
 
-def _trio_vision(external_input_dtype: int = UINT8) -> Graph:
-    graph = Graph("vision")
-    graph.takes("image", external_input_dtype, (3, SIDE, SIDE))
+def _trio_vision(source: Source, external_input_dtype: int = UINT8) -> Graph:
+    graph = Graph(source, "vision")
+    graph.takes("image", external_input_dtype, (3, source.side, source.side))
     graph.constant("batch_axis", np.array([0]))
     graph.first("Unsqueeze", "image batch_axis", "images")
     if external_input_dtype == UINT8:
@@ -151,6 +194,7 @@ def _trio_vision(external_input_dtype: int = UINT8) -> Graph:
     else:
         _take_normalised(graph, "images")
     _vision_outputs(graph, "backbone_fpn_", "vision_pos_enc_", range(3))
+    _codes_first(graph)
     return graph
 
 
@@ -164,28 +208,28 @@ def _take_normalised(graph: Graph, name: str) -> None:
     graph.rewire(tensor, name)
 
 
-def _trio_text() -> Graph:
-    graph = Graph("text")
-    graph.takes("tokens", INT64, (1, TOKENS))
+def _trio_text(source: Source) -> Graph:
+    graph = Graph(source, "text")
+    graph.takes("tokens", INT64, (1, source.tokens))
     graph.first("Cast", "tokens", "tokens_32", to=INT32)
     graph.rewire("input_ids", "tokens_32")
     graph.constant("padding", np.array(0))
     graph.then("Equal", "tokens padding", "text_attention_mask")
     graph.then("Transpose", "text_features", "text_memory", perm=[1, 0, 2])
     graph.then("Identity", "text_memory", "text_embeds")
-    graph.gives("text_attention_mask", BOOL, (1, TOKENS))
-    graph.gives("text_memory", FLOAT, (TOKENS, 1, WIDTH))
-    graph.gives("text_embeds", FLOAT, (TOKENS, 1, WIDTH))
+    graph.gives("text_attention_mask", BOOL, (1, source.tokens))
+    graph.gives("text_memory", FLOAT, (source.tokens, 1, source.width))
+    graph.gives("text_embeds", FLOAT, (source.tokens, 1, source.width))
     return graph
 
 
-def _trio_decoder() -> Graph:
+def _trio_decoder(source: Source) -> Graph:
     """Up to `kept`, the rows of queries that score more than a half, with their `scores`."""
-    graph = Graph("decoder")
+    graph = Graph(source, "decoder")
     _take_features(graph, "backbone_fpn_")
     _take_positions(graph, "vision_pos_enc_2")
-    graph.takes("language_mask", BOOL, (1, TOKENS))
-    graph.takes("language_features", FLOAT, (TOKENS, 1, WIDTH))
+    graph.takes("language_mask", BOOL, (1, source.tokens))
+    graph.takes("language_features", FLOAT, (source.tokens, 1, source.width))
     graph.takes("box_coords", FLOAT, (1, 1, 4))
     graph.takes("box_labels", INT64, (1, 1))
     graph.takes("box_masks", BOOL, (1, 1))
@@ -213,8 +257,8 @@ def _trio_decoder() -> Graph:
     return graph
 
 
-def _samexporter_decoder() -> Graph:
-    graph = _trio_decoder()
+def _samexporter_decoder(source: Source) -> Graph:
+    graph = _trio_decoder(source)
     for name in ("original_height", "original_width"):
         graph.takes(name, INT64, ())
         graph.first("Unsqueeze", f"{name} first_axis", f"{name}_row")
@@ -235,55 +279,57 @@ def _samexporter_decoder() -> Graph:
     return graph
 
 
-def _osam_decoder() -> Graph:
-    graph = _trio_decoder()
+def _osam_decoder(source: Source) -> Graph:
+    graph = _trio_decoder(source)
     graph.then("Identity", "share_boxes", "boxes")
     graph.then("Sigmoid", "logits_apart", "masks")
     graph.gives("boxes", FLOAT, ("n", 4))
     graph.gives("scores", FLOAT, ("n",))
-    graph.gives("masks", FLOAT, ("n", 1, MASK_SIDE, MASK_SIDE))
+    graph.gives("masks", FLOAT, ("n", 1, source.mask_side, source.mask_side))
     return graph
 
 
-def _usls_vision() -> Graph:
-    graph = Graph("vision")
-    graph.takes("images", FLOAT, ("b", 3, SIDE, SIDE))
+def _usls_vision(source: Source) -> Graph:
+    graph = Graph(source, "vision")
+    graph.takes("images", FLOAT, ("b", 3, source.side, source.side))
     _take_normalised(graph, "images")
     _vision_outputs(graph, "fpn_feat_", "fpn_pos_", range(2, 3))
     return graph
 
 
 def _ids(graph: Graph) -> None:
-    graph.takes("input_ids", INT64, ("b", TOKENS))
-    graph.takes("attention_mask", INT64, ("b", TOKENS))
+    source = graph.source
+    graph.takes("input_ids", INT64, ("b", source.tokens))
+    graph.takes("attention_mask", INT64, ("b", source.tokens))
     graph.first("Cast", "input_ids", "ids_32", to=INT32)
     graph.rewire("input_ids", "ids_32")
 
 
-def _usls_text() -> Graph:
-    graph = Graph("text")
+def _usls_text(source: Source) -> Graph:
+    graph = Graph(source, "text")
     _ids(graph)
     graph.then("Cast", "attention_mask", "text_mask", to=BOOL)
-    graph.gives("text_features", FLOAT, ("b", TOKENS, WIDTH))
-    graph.gives("text_mask", BOOL, ("b", TOKENS))
+    graph.gives("text_features", FLOAT, ("b", source.tokens, source.width))
+    graph.gives("text_mask", BOOL, ("b", source.tokens))
     return graph
 
 
 def _raw_answers(graph: Graph) -> None:
-    for name, source in (("pred_masks", "mask_logits"), ("pred_boxes", "boxes_xyxy"), ("pred_logits", "logits")):
-        graph.then("Identity", source, name)
-    graph.gives("pred_masks", FLOAT, ("b", QUERIES, MASK_SIDE, MASK_SIDE))
-    graph.gives("pred_boxes", FLOAT, ("b", QUERIES, 4))
-    graph.gives("pred_logits", FLOAT, ("b", QUERIES))
+    source = graph.source
+    for name, ours in (("pred_masks", "mask_logits"), ("pred_boxes", "boxes_xyxy"), ("pred_logits", "logits")):
+        graph.then("Identity", ours, name)
+    graph.gives("pred_masks", FLOAT, ("b", source.queries, source.mask_side, source.mask_side))
+    graph.gives("pred_boxes", FLOAT, ("b", source.queries, 4))
+    graph.gives("pred_logits", FLOAT, ("b", source.queries))
 
 
-def _usls_decoder() -> Graph:
-    graph = Graph("decoder")
+def _usls_decoder(source: Source) -> Graph:
+    graph = Graph(source, "decoder")
     _forget_geometry_without_boxes(graph)
     _take_features(graph, "fpn_feat_")
     _take_positions(graph, "fpn_pos_2")
-    graph.takes("text_features", FLOAT, ("b", TOKENS, WIDTH))
-    graph.takes("text_mask", BOOL, ("b", TOKENS))
+    graph.takes("text_features", FLOAT, ("b", source.tokens, source.width))
+    graph.takes("text_mask", BOOL, ("b", source.tokens))
     graph.takes("input_boxes", FLOAT, ("b", "n", 4))
     graph.takes("input_boxes_labels", INT64, ("b", "n"))
     graph.first("Cast", "input_boxes_labels", "labels", to=INT32)
@@ -294,28 +340,28 @@ def _usls_decoder() -> Graph:
     return graph
 
 
-def _danilobukvic_vision() -> Graph:
-    graph = Graph("vision")
-    graph.takes("pixel_values", FLOAT, (1, 3, SIDE, SIDE))
+def _danilobukvic_vision(source: Source) -> Graph:
+    graph = Graph(source, "vision")
+    graph.takes("pixel_values", FLOAT, (1, 3, source.side, source.side))
     _take_normalised(graph, "pixel_values")
     _vision_outputs(graph, "fpn_hidden_state_", "fpn_position_encoding_", range(4), n_levels=4)
     return graph
 
 
-def _danilobukvic_text() -> Graph:
-    graph = Graph("text")
+def _danilobukvic_text(source: Source) -> Graph:
+    graph = Graph(source, "text")
     _ids(graph)
-    graph.gives("text_features", FLOAT, ("b", TOKENS, WIDTH))
+    graph.gives("text_features", FLOAT, ("b", source.tokens, source.width))
     return graph
 
 
-def _danilobukvic_decoder() -> Graph:
-    graph = Graph("decoder")
+def _danilobukvic_decoder(source: Source) -> Graph:
+    graph = Graph(source, "decoder")
     _forget_geometry_without_boxes(graph)
     _take_features(graph, "fpn_hidden_state_")
     _take_positions(graph, "fpn_position_encoding_2")
-    graph.takes("text_features", FLOAT, ("b", TOKENS, WIDTH))
-    graph.takes("attention_mask", INT64, ("b", TOKENS))
+    graph.takes("text_features", FLOAT, ("b", source.tokens, source.width))
+    graph.takes("attention_mask", INT64, ("b", source.tokens))
     graph.first("Cast", "attention_mask", "text_mask", to=BOOL)
     graph.constant("boxes", np.zeros((1, 1, 4), dtype=np.float32))
     graph.constant("labels", np.array([[NO_BOX]], dtype=np.int32))
@@ -323,7 +369,7 @@ def _danilobukvic_decoder() -> Graph:
     return graph
 
 
-Files = dict[str, Callable[[], Graph]]
+Files = dict[str, Callable[[Source], Graph]]
 _TRIO: Files = {"sam3_image_encoder.onnx": _trio_vision, "sam3_language_encoder.onnx": _trio_text}
 CONTRACTS: dict[str, Files] = {
     "sam3_samexporter": {**_TRIO, "sam3_decoder.onnx": _samexporter_decoder},
@@ -342,11 +388,12 @@ CONTRACTS: dict[str, Files] = {
 EXTERNAL = ("sam3_samexporter", "sam3_osam")
 
 
-def write_contract(name: str, folder: Path) -> Path:
+def write_contract(name: str, folder: Path, bundle: Path = BUNDLE) -> Path:
     """The three files of that kind in a new folder; weights lie beside the graphs where that exporter puts them."""
     folder.mkdir(parents=True)
+    source = Source.of(bundle)
     for file, make in CONTRACTS[name].items():
-        make().save(folder / file, external=name in EXTERNAL)
+        make(source).save(folder / file, external=name in EXTERNAL)
     return folder
 
 
@@ -354,12 +401,30 @@ def write_older_samexporter_vision(path: Path) -> None:
     """One of an older export, which takes a picture that is normalised already."""
     path.unlink()
     path.with_name(f"{path.name}.data").unlink()
-    _trio_vision(FLOAT).save(path, external=False)
+    _trio_vision(Source.of(BUNDLE), FLOAT).save(path, external=False)
+
+
+def write_osam_vision(path: Path, bundle: Path) -> None:
+    """One that takes pictures of 1008 pixels, which osam always makes; the mean of some is one pixel of the bundle."""
+    source = Source.of(bundle)
+    graph = _trio_vision(source)
+    cells = NATIVE_SIDE // source.side
+    if cells == 1:
+        return
+    del graph.graph.input[:]
+    graph.takes("image", UINT8, (3, NATIVE_SIDE, NATIVE_SIDE))
+    graph.first("Cast", "images", "pixels", to=FLOAT)
+    graph.first("AveragePool", "pixels", "cells", kernel_shape=[cells, cells], strides=[cells, cells])
+    graph.first("Cast", "cells", "small_images", to=UINT8)
+    graph.rewire("images", "small_images")
+    path.unlink()
+    path.with_name(f"{path.name}.data").unlink()
+    graph.save(path, external=True)
 
 
 def write_decoder_without_geometry_token(path: Path) -> None:
     """Our own decoder with our own tensors, where boxes' summing token counts only if there is a box."""
-    graph = Graph("decoder")
+    graph = Graph(Source.of(BUNDLE), "decoder")
     whole = onnx.load(str(BUNDLE / "decoder.onnx")).graph
     graph.graph.input.extend(whole.input)
     graph.graph.output.extend(whole.output)
