@@ -8,8 +8,11 @@ from typing import Annotated
 
 import typer
 
+from annotator.errors import CommandError
 from annotator.models import list_models, list_runtimes, model_folders
 from engines.bundle import locate_bundle
+from engines.loader import open_bundle
+from engines.triton_repository import write_triton_repository
 
 FAILED = 1
 
@@ -35,16 +38,33 @@ def models(context: typer.Context) -> None:
 
 @app.command(epilog="Example: python app.py models export --checkpoint sam3 --out sam3-int8 --precision int8")
 def export(
-    checkpoint: Annotated[Path, typer.Option(metavar="PATH", help="A Hugging Face SAM 3 folder, or Meta's sam3.pt.")],
-    out: Annotated[Path, typer.Option(metavar="BUNDLE", help="The model folder to make.")],
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="A Hugging Face SAM 3 folder, or Meta's sam3.pt.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="BUNDLE", help="The model folder to make.")] = None,
     precision: Annotated[str, typer.Option(metavar="fp32|fp16|int8", help="How weights are kept.")] = "fp32",
     image_size: Annotated[int, typer.Option(min=14, help="Side of the model's picture, a multiple of 14.")] = 1008,
     max_instances: Annotated[int, typer.Option(min=1, help="How many instances a phrase can find.")] = 100,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME|DIR", help="With --triton: an exported model, instead of a checkpoint.")
+    ] = None,
+    triton: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write a model repository for a Triton server here too.")
+    ] = None,
 ) -> None:
     """Make a model folder from a SAM 3 checkpoint, part by part, and check it; needs the extra [export]."""
-    from engines.export.bundle_export import export_bundle
+    if checkpoint is not None and out is not None and model is None:
+        from engines.export.bundle_export import export_bundle
 
-    print(export_bundle(checkpoint, out, precision, image_size, max_instances, progress=_say))
+        folder = export_bundle(checkpoint, out, precision, image_size, max_instances, progress=_say)
+        print(folder)
+    elif model is not None and triton is not None and checkpoint is None and out is None:
+        folder = locate_bundle(model, model_folders())
+    else:
+        raise CommandError("give --checkpoint and --out to make a model, or --model and --triton for one that is made")
+    if triton is not None:
+        for written in write_triton_repository(open_bundle(folder), triton):
+            print(written)
 
 
 @app.command(epilog="Example: python app.py models check sam3-int8")

@@ -22,7 +22,9 @@
     │   └── UnknownGraphsError(ValueError)              ONNX files without a manifest that no family knows
     ├── UnknownKindError(LookupError)      a family, runtime or format that is not installed
     ├── RuntimeUnavailableError(RuntimeError)   a runtime or device that cannot be used here
-    └── GraphLoadError(RuntimeError)       a graph that the runtime refuses
+    ├── GraphLoadError(RuntimeError)       a graph that the runtime refuses
+    ├── ServerError(ConnectionError)       a server that runs graphs for us, and does not
+    └── TritonRepositoryError(OSError)     a model repository that cannot be written
 
 Each leaf is also the built-in class that a stranger to this project would catch.
 """
@@ -210,3 +212,20 @@ class GraphLoadError(PhrasemaskError, RuntimeError):
 
     def __init__(self, path: Path, runtime: str, reason: str) -> None:
         super().__init__(f"{runtime} cannot load {path}: {reason}")
+
+
+class ServerError(PhrasemaskError, ConnectionError):
+    """A server that runs graphs for us is not there, or refuses."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(f"the server at {address} does not run the model: {reason}; see that it is up, and try again")
+
+
+class TritonRepositoryError(PhrasemaskError, OSError):
+    """A model repository that cannot be written."""
+
+    def __init__(self, folder: Path, reason: str) -> None:
+        super().__init__(f"{folder} cannot be made a Triton model repository: {reason}; choose another folder")
+
+    def __str__(self) -> str:
+        return str(self.args[0])

@@ -45,7 +45,10 @@ def choose_runtime(name: str = AUTO) -> Runtime:
 
 
 def check_device(runtime: Runtime, device: str) -> None:
-    """Raise `RuntimeUnavailableError` for a device that the runtime does not find here; `auto` always passes."""
+    """Raise `RuntimeUnavailableError` for a device that the runtime does not find here; `auto` passes if it has any."""
+    if runtime.check_device is not None:
+        runtime.check_device(device)
+        return
     devices = runtime.devices()
     if device not in (AUTO, *devices):
         reason = f"{runtime.title} finds only {', '.join(devices)}; choose one of these or '{AUTO}'"

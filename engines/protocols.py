@@ -133,6 +133,8 @@ class Runtime:
     devices: Callable[[], list[str]]
     load_graph: Callable[[Path, GraphSpec, str], Session]
     """Graph file, its spec, device (`auto`, `cpu` or `cuda:N`) → session."""
+    check_device: Callable[[str], None] | None = None
+    """For runtimes whose devices cannot be listed: raises `RuntimeUnavailableError` for one that cannot be."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ ROWS = [
     ["annotator.errors"],
     ["engines.export"],
     ["engines.compare"],
-    ["engines.loader", "engines.check_files"],
+    ["engines.loader", "engines.check_files", "engines.triton_repository"],
     [
         "engines.families.starter",
         "engines.families.sam3",
@@ -47,7 +47,7 @@ ROWS = [
     ],
     ["engines.families._sam3_foreign"],
     ["engines.families._starter", "engines.families._sam3"],
-    ["engines.cuda_driver"],
+    ["engines.cuda_driver", "engines.graph_hash", "engines.triton_names"],
     ["engines.protocols", "engines.discovery"],
     ["engines.graph_signature"],
     ["engines.bundle"],
