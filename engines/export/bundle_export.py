@@ -112,8 +112,8 @@ def _write_graph(found: Checkpoint, role: str, settings: ExportSettings, room: P
         quantise(whole, room / spec.file, external.exists())
         for path in (whole, external):
             path.unlink(missing_ok=True)
-        return
-    export_graph(module, role, spec, room / spec.file)
+    else:
+        export_graph(module, role, spec, room / spec.file)
     if not half and not (room / f"{spec.file}.data").exists():
         pack_exact_halves(room / spec.file)
 

@@ -120,8 +120,9 @@ def _hugging_face_folder(folder: Path) -> Checkpoint:
         ) from None
     except ValueError:
         raise CheckpointError(folder / "config.json", "it is not JSON; download the model again") from None
-    settings = settings.get("detector_config") or settings
-    kind = settings.get("model_type")
+    if isinstance(settings, dict):
+        settings = settings.get("detector_config") or settings
+    kind = settings.get("model_type") if isinstance(settings, dict) else None
     if kind not in _MODULES:
         raise CheckpointError(folder, f"it holds a model of the kind '{kind}', not SAM 3")
     weights = tuple(sorted(folder.glob("model*.safetensors")))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +29,31 @@ def check_precision(precision: str) -> None:
 def quantise(source: Path, target: Path, external: bool) -> None:
     """Weights of matrix products to int8, one scale for each output channel; activations are scaled as they come."""
     quantization = import_or_explain("onnxruntime.quantization")
-    quantization.quantize_dynamic(
-        str(source),
-        str(target),
-        op_types_to_quantize=["MatMul"],
-        per_channel=True,
-        weight_type=quantization.QuantType.QInt8,
-        use_external_data_format=external,
-        extra_options={"MatMulConstBOnly": True},
-    )
+    with _without_advice():
+        quantization.quantize_dynamic(
+            str(source),
+            str(target),
+            op_types_to_quantize=["MatMul"],
+            per_channel=True,
+            weight_type=quantization.QuantType.QInt8,
+            use_external_data_format=external,
+            extra_options={"MatMulConstBOnly": True},
+        )
+
+
+@contextmanager
+def _without_advice() -> Iterator[None]:
+    """The quantiser advises a step for graphs that were not simplified, in the root logger; these are."""
+    root = logging.getLogger()
+    root.addFilter(_is_grave)
+    try:
+        yield
+    finally:
+        root.removeFilter(_is_grave)
+
+
+def _is_grave(record: logging.LogRecord) -> bool:
+    return record.levelno > logging.WARNING
 
 
 def pack_exact_halves(path: Path) -> None:
