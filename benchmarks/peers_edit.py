@@ -226,7 +226,7 @@ PEERS = {"samexporter": ("sam3_samexporter", samexporter_ways), "osam": ("sam3_o
 
 
 def agreement(some: Sequence[list[Mask]], others: Sequence[list[Mask]]) -> str:
-    """How many instances two ways have, and the lowest and middle IoU of each with its like."""
+    """How many instances two ways have, and the lowest and the median IoU of the first with their like."""
     n, m = (sum(map(len, found)) for found in (some, others))
     best = [iou_matrix(a, b).max(axis=1) for a, b in zip(some, others, strict=True) if a and b]
     ious = np.concatenate([np.zeros(0), *best])
@@ -253,9 +253,9 @@ def compare(peer: str, trio: Path, bundle: Path, rgb: NDArray[np.uint8], phrases
                 way.forget()
     report(f"{peer}'s files, {rgb.shape[1]}×{rgb.shape[0]}", ways, ours, own, len(phrases))
     alike = on_their_features(segmenter, tensors, rgb, phrases)
-    print(f"masks: ours to {peer}'s      {agreement(ours.found, ways[1].found)}")
-    print(f"       on the same features {agreement(alike, ways[1].found)}")
-    print(f"       ours to our bundle's {agreement(ours.found, own.found)}\n")
+    print(f"{peer}'s masks to ours:           {agreement(ways[1].found, ours.found)}")
+    print(f"  to ours on {peer}'s features:  {agreement(ways[1].found, alike)}")
+    print(f"ours to those of our own bundle: {agreement(ours.found, own.found)}\n")
 
 
 def report(title: str, ways: list[Way], ours: Way, own: Way, n_edits: int) -> None:

@@ -1,24 +1,21 @@
 """What goes into an ONNX file and comes out, read without its weights: a file of 2 GB takes milliseconds.
 
-An ONNX file is a protobuf message: fields one after the other, each with a number and a length. Only those that name
-tensors are looked into; the weights are stepped over.
+Only those fields of the file that name tensors are looked into; the weights are stepped over.
 """
 
 from __future__ import annotations
 
 import mmap
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
 from engines.bundle import TensorSpec
 from engines.errors import OnnxFileError
+from engines.protobuf import Message
 
-_LONGEST_VARINT = 10
 _NEGATIVE = 2**63
-_VARINT, _EIGHT_BYTES, _DELIMITED, _FOUR_BYTES = 0, 1, 2, 5
 _DTYPES = dict(
     enumerate(
         "undefined float32 uint8 int8 uint16 int16 int32 int64 string bool float16 float64 uint32 uint64 complex64 "
@@ -52,80 +49,12 @@ def read_signature(path: Path) -> GraphSignature:
     """The signature of an ONNX file; raises `OnnxFileError` for anything else, or a file that is cut off."""
     try:
         with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return _signature(_Message(content, 0, len(content)))
+            return _signature(Message(content))
     except (OSError, ValueError, IndexError):
         raise OnnxFileError(path) from None
 
 
-class _Message:
-    """A protobuf message inside a file."""
-
-    def __init__(self, content: mmap.mmap, start: int, end: int) -> None:
-        self._content, self._start, self._end = content, start, end
-
-    def numbers(self, field: int) -> list[int]:
-        """Every number in a field, also of those packed together."""
-        found: list[int] = []
-        for number, value in self._fields():
-            if number != field:
-                continue
-            if isinstance(value, int):
-                found.append(value)
-            else:
-                found += value._packed()
-        return found
-
-    def messages(self, field: int) -> list[_Message]:
-        """Every message in a field."""
-        return [value for number, value in self._fields() if number == field and isinstance(value, _Message)]
-
-    def text(self, field: int) -> str:
-        """The last text in a field, or none."""
-        found = self.messages(field)
-        return found[-1]._bytes().decode("utf-8") if found else ""
-
-    def _bytes(self) -> bytes:
-        return self._content[self._start : self._end]
-
-    def _packed(self) -> Iterator[int]:
-        at = self._start
-        while at < self._end:
-            number, at = self._varint(at)
-            yield number
-
-    def _fields(self) -> Iterator[tuple[int, int | _Message]]:
-        at = self._start
-        while at < self._end:
-            key, at = self._varint(at)
-            kind = key & 7
-            if kind == _VARINT:
-                number, at = self._varint(at)
-                yield key >> 3, number
-                continue
-            if kind == _DELIMITED:
-                length, at = self._varint(at)
-            elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
-                length = 8 if kind == _EIGHT_BYTES else 4
-            else:
-                raise ValueError(f"no field of protobuf has the kind {kind}")
-            if at + length > self._end:
-                raise ValueError("a field reaches beyond its message")
-            yield key >> 3, _Message(self._content, at, at + length)
-            at += length
-
-    def _varint(self, at: int) -> tuple[int, int]:
-        """A number in groups of 7 bits, lowest first, and where it ends."""
-        number = 0
-        for shift in range(0, _LONGEST_VARINT * 7, 7):
-            byte = self._content[at]
-            at += 1
-            number |= (byte & 127) << shift
-            if byte < 128:
-                return number, at
-        raise ValueError("a number without an end")
-
-
-def _signature(model: _Message) -> GraphSignature:
+def _signature(model: Message) -> GraphSignature:
     graphs = model.messages(_MODEL_GRAPH)
     if not graphs:
         raise ValueError("no graph")
@@ -145,7 +74,7 @@ def _signature(model: _Message) -> GraphSignature:
     return GraphSignature(tuple(inputs), tuple(map(_spec, graph.messages(_GRAPH_OUTPUT))), files, dict(dtypes))
 
 
-def _spec(value: _Message) -> TensorSpec:
+def _spec(value: Message) -> TensorSpec:
     tensor = value.messages(_VALUE_TYPE)[-1].messages(_TYPE_TENSOR)[-1]
     axes = [axis for shape in tensor.messages(_TENSOR_SHAPE)[-1:] for axis in shape.messages(_SHAPE_AXIS)]
     shape = tuple(_size(axis.numbers(_AXIS_SIZE)) for axis in axes)
@@ -157,6 +86,6 @@ def _size(numbers: list[int]) -> int | None:
     return numbers[-1] if numbers and numbers[-1] < _NEGATIVE else None
 
 
-def _dtype(message: _Message, field: int) -> str:
+def _dtype(message: Message, field: int) -> str:
     number = (message.numbers(field) or [0])[-1]
     return _DTYPES.get(number, f"type {number}")

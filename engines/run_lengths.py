@@ -56,6 +56,21 @@ def runs_between(toggles: NDArray[np.int64], n_pixels: int) -> NDArray[np.int64]
     return np.diff(np.concatenate(([0], real, [n_pixels])))
 
 
+def runs_of(pixels: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The runs of an (H, W) mask, from the part that has any: a small one on a large picture takes little time."""
+    height, width = pixels.shape
+    rows = np.flatnonzero(pixels.any(axis=1))
+    if rows.size == 0:
+        return np.array([height * width])
+    top, bottom = int(rows[0]), int(rows[-1]) + 1
+    columns = np.flatnonzero(pixels[top:bottom].any(axis=0))
+    left, right = int(columns[0]), int(columns[-1]) + 1
+    framed = np.zeros((right - left, bottom - top + 2), dtype=bool)  # by column, background above and below
+    framed[:, 1:-1] = pixels[top:bottom, left:right].T
+    x, y = np.divmod(np.flatnonzero(framed[:, 1:] != framed[:, :-1]), bottom - top + 1)
+    return runs_between((left + x) * height + top + y, height * width)
+
+
 def checked_runs(counts: str | bytes | Any, height: int, width: int) -> NDArray[np.int64]:
     """The runs of foreign counts, compressed or a list of integers, without empty ones in the middle.
 

@@ -20,7 +20,7 @@ ROWS = [
     ["annotator.ui.panels"],
     ["annotator.ui.views", "annotator.ui.presence", "annotator.ui.origin_check"],
     ["annotator.ui.panel"],
-    ["annotator.prelabel", "annotator.project_status", "annotator.ahead", "annotator.phrase_list"],
+    ["annotator.importing", "annotator.prelabel", "annotator.project_status", "annotator.ahead", "annotator.phrase_list"],
     ["annotator.workspace"],
     ["annotator.exporting", "annotator.pictures", "annotator.predictor"],
     ["annotator.store", "annotator.cache", "annotator.ui.canvas", "annotator.folder", "annotator.previews"],
@@ -28,7 +28,8 @@ ROWS = [
     ["annotator.exporters._coco_check"],
     ["annotator.exporters._coco_file"],
     ["annotator.exporters._coco_rows", "annotator.exporters._draft"],
-    ["annotator.exporters.protocol"],
+    ["annotator.importers.coco"],
+    ["annotator.exporters.protocol", "annotator.importers.protocol"],
     ["annotator.models"],
     ["annotator.migrations"],
     ["annotator.records"],
@@ -47,10 +48,13 @@ ROWS = [
     ],
     ["engines.families._sam3_foreign"],
     ["engines.families._starter", "engines.families._sam3"],
+    ["engines.runtimes._tensorrt"],
+    ["engines.tensorrt_engines"],
     ["engines.cuda_driver", "engines.graph_hash", "engines.triton_names"],
     ["engines.protocols", "engines.discovery"],
     ["engines.graph_signature"],
-    ["engines.bundle"],
+    ["engines.bundle", "engines.graph_nodes"],
+    ["engines.protobuf"],
     ["engines.types"],
     ["engines.contours", "engines.upsampling"],
     ["engines.masks", "engines.boxes", "engines.images"],
@@ -65,6 +69,8 @@ ONE_ROOM = [
     "engines.families._sam3",
     "engines.families._sam3_foreign",
     "engines.image_formats",
+    "engines.runtimes._tensorrt",
+    "engines.tensorrt_engines",
 ]
 # Modules that define torch modules; they are imported only inside the functions that export.
 TORCH_MODULES = [
@@ -78,6 +84,7 @@ TORCH_MODULES = [
 PACKAGES = [
     "annotator",
     "annotator.exporters",
+    "annotator.importers",
     "annotator.ui",
     "annotator.ui.panels",
     "engines",
@@ -149,7 +156,10 @@ def test_engines_know_nothing_of_the_annotator():
         assert not any(lies_under(name, "annotator") for name in imports(path)), path
 
 
-@pytest.mark.parametrize("heavy", ["gradio", "onnxruntime", "tensorrt", "tokenizers", "torch", "transformers", "tqdm"])
+@pytest.mark.parametrize(
+    "heavy",
+    "gradio onnxruntime tensorrt tensorrt_rtx cuda filelock tokenizers torch transformers tqdm".split(),
+)
 def test_heavy_packages_are_imported_only_inside_functions(heavy):
     for path in sources():
         if module_name(path) in TORCH_MODULES:

@@ -1,4 +1,8 @@
-"""SAM 3 as samexporter makes it, for AnyLabeling and X-AnyLabeling: masks come whole, at the size of the picture."""
+"""SAM 3 as samexporter makes it, for AnyLabeling and X-AnyLabeling.
+
+The graph gives masks whole, at the size of the picture: for 12 megapixels, some 60 MB each on the way. Where its last nodes
+only stretch small logits and cut them, it is asked for those, and the same masks follow in a fraction of the time.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engines.families._sam3_foreign.answers import whole_masks
+from engines.families._sam3_foreign.answers import masks_or_logits
 from engines.families._sam3_foreign.contract import Contract, Feeds, Part, slots
+from engines.families._sam3_foreign.mask_tail import small_logits
 from engines.families._sam3_foreign.prompts import one_box
 from engines.families._sam3_foreign.segmenter import foreign_family
 from engines.families._sam3_foreign.trio import BAKED_CUT, DECODER_INPUTS, LABELS, NOTES, RENAMED, TEXT, VISION
@@ -32,11 +37,13 @@ CONTRACT = Contract(
         ),
     },
     prompt=_prompt,
-    answer=whole_masks,
+    answer=masks_or_logits,
     renamed=RENAMED,
     max_boxes=1,
     label_input=LABELS,
     score_floor=BAKED_CUT,
-    notes=(*NOTES, "masks are cut inside the graph, so a mask threshold changes nothing"),
+    notes=NOTES,
+    small_masks=small_logits,
+    note_on_whole_masks="masks are cut inside the graph, so a mask threshold changes nothing",
 )
 FAMILY = foreign_family(CONTRACT)

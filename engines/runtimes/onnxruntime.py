@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from engines.bundle import GraphSpec
 from engines.cuda_driver import n_cuda_devices
 from engines.errors import GraphLoadError, RuntimeUnavailableError, TensorMismatchError
+from engines.graph_nodes import graph_with_outputs
 from engines.protocols import Availability, Runtime
 
 _NAME = "onnxruntime"
@@ -29,10 +30,10 @@ class OnnxRuntimeSession:
         self.device = device
         self._session = session
         self._spec = spec
-        self._outputs = [output.name for output in spec.outputs]
+        self._outputs = [output.name for output in spec.inner_outputs or spec.outputs]
 
     def run(self, feeds: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Every declared output by name, on the host."""
+        """Every declared output by name, on the host, or the inner ones where the graph has such."""
         self._spec.check_inputs(feeds)
         return dict(zip(self._outputs, self._session.run(self._outputs, dict(feeds)), strict=True))
 
@@ -53,8 +54,9 @@ def _load_graph(path: Path, spec: GraphSpec, device: str) -> OnnxRuntimeSession:
 
     onnxruntime.set_default_logger_severity(_ERRORS_ONLY)
     wanted = _resolve(device)
+    model, options = _model_and_options(path, spec)
     try:
-        session = onnxruntime.InferenceSession(str(path), _session_options(), providers=_providers(wanted))
+        session = onnxruntime.InferenceSession(model, options, providers=_providers(wanted))
     except Exception as error:  # noqa: BLE001 - the library raises its own classes, none of them public
         raise GraphLoadError(path, "ONNX Runtime", _first_line(error)) from None
     _check_declared(path, session, spec)
@@ -77,17 +79,24 @@ def _providers(device: str) -> list[Any]:
     return [cuda, "CPUExecutionProvider"]
 
 
-def _session_options() -> Any:
+def _model_and_options(path: Path, spec: GraphSpec) -> tuple[str | bytes, Any]:
+    """The file, or its content with the inner outputs in place of its own."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _ERRORS_ONLY
-    return options
+    if not spec.inner_outputs:
+        return str(path), options
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
+    return graph_with_outputs(path, [output.name for output in spec.inner_outputs]), options
 
 
 def _check_declared(path: Path, session: Any, spec: GraphSpec) -> None:
     """The graph must have every tensor that the manifest promises."""
-    for wanted, nodes in ((spec.inputs, session.get_inputs()), (spec.outputs, session.get_outputs())):
+    for wanted, nodes in (
+        (spec.inputs, session.get_inputs()),
+        (spec.inner_outputs or spec.outputs, session.get_outputs()),
+    ):
         names = [node.name for node in nodes]
         for tensor in wanted:
             if tensor.name not in names:

@@ -397,6 +397,15 @@ def write_contract(name: str, folder: Path, bundle: Path = BUNDLE) -> Path:
     return folder
 
 
+def write_samexporter_decoder(path: Path, change: Callable[[Graph], None]) -> None:
+    """One whose last nodes, `Resize` and `Greater`, were changed."""
+    graph = _samexporter_decoder(Source.of(BUNDLE))
+    change(graph)
+    path.unlink()
+    path.with_name(f"{path.name}.data").unlink()
+    graph.save(path, external=True)
+
+
 def write_older_samexporter_vision(path: Path) -> None:
     """One of an older export, which takes a picture that is normalised already."""
     path.unlink()

@@ -11,7 +11,7 @@ from pycocotools import mask as coco_mask
 
 from engines.errors import MaskError
 from engines.masks import Mask, areas, areas_and_xywh, containment_matrix, iou_matrix, suppress, union
-from engines.run_lengths import compress, expand, n_pixels_each
+from engines.run_lengths import compress, expand, n_pixels_each, runs_of
 
 pixel_arrays = arrays(np.bool_, array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=24))
 
@@ -49,6 +49,7 @@ def test_runs_are_expanded_and_compressed_as_coco_defines_them(pixels):
     height, width = pixels.shape
     counts = Mask.encode(pixels).counts
     assert expand(counts).tolist() == runs_by_walking(pixels)
+    assert runs_of(pixels).tolist() == runs_by_walking(pixels)
     assert compress(np.array(runs_by_walking(pixels)), height, width) == counts
 
 

@@ -11,6 +11,7 @@ from engines.boxes import scale
 from engines.families._sam3.answer import Answer, sigmoid
 from engines.families._sam3_foreign.contract import Feeds
 from engines.masks import Mask
+from engines.run_lengths import compress, runs_of
 from engines.types import ImageFeatures
 
 _SUREST = 1e-7
@@ -21,13 +22,15 @@ class WholeMasksAnswer(Answer):
     """One whose masks are cut already: bool [K, H, W] at the size of the picture, whatever the threshold."""
 
     def _mask(self, row: int, image: ImageFeatures, threshold: float) -> Mask:
-        return Mask.encode(self.mask_logits[row])
+        return Mask(image.height, image.width, compress(runs_of(self.mask_logits[row]), image.height, image.width))
 
 
-def whole_masks(outputs: Feeds, image: ImageFeatures) -> Answer:
-    """`boxes` [N, 4] as corners in pixels, `scores` [N], `masks` bool [N, 1, H, W]."""
+def masks_or_logits(outputs: Feeds, image: ImageFeatures) -> Answer:
+    """`boxes` [N, 4] as corners in pixels, `scores` [N], and `masks` bool [N, 1, H, W] or else their small logits."""
     shares = scale(outputs["boxes"].astype(np.float32), 1 / image.width, 1 / image.height)
-    return WholeMasksAnswer(outputs["scores"].astype(np.float64), shares, outputs["masks"][:, 0])
+    kind = WholeMasksAnswer if "masks" in outputs else Answer
+    [masks] = [tensor for name, tensor in outputs.items() if name not in ("boxes", "scores")]
+    return kind(outputs["scores"].astype(np.float64), shares, masks[:, 0])
 
 
 def probabilities(outputs: Feeds, image: ImageFeatures) -> Answer:

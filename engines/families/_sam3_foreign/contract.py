@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -81,6 +82,10 @@ class Contract:
     """The decoder's input that tells negative boxes from positive ones."""
     score_floor: float = SCORE_FLOOR
     notes: tuple[str, ...] = ()
+    small_masks: Callable[[Path], TensorSpec | None] | None = None
+    """The decoder's file → the tensor inside it to ask for in place of `masks`, where there is one."""
+    note_on_whole_masks: str = ""
+    """What is to say where there is none."""
 
     def files(self, signatures: Mapping[str, GraphSignature]) -> dict[str, list[str]]:
         """Files that could be the graph of each role."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from engines.bundle import GraphSpec, ModelBundle, TensorSpec
@@ -38,6 +39,7 @@ def recognise(contract: Contract, folder: Path, signatures: Mapping[str, GraphSi
     files = [*used, *_data_files(folder, used.values())]
     tokenizer = [TOKENIZER_FILE] if (folder / TOKENIZER_FILE).is_file() else []
     graphs = {role: _graph(role, file, used[file]) for role, file in file_of.items()}
+    graphs["decoder"] = _with_small_masks(contract, folder, graphs["decoder"])
     return ModelBundle(
         folder=folder,
         bundle_id=fingerprint([folder / name for name in (*files, *tokenizer)]),
@@ -51,7 +53,7 @@ def recognise(contract: Contract, folder: Path, signatures: Mapping[str, GraphSi
         sha256_by_file=dict.fromkeys((*files, *tokenizer), ""),
         reference=contract.reference,
         context_length=context_length(graphs["text"].inputs[0]),
-        notes=contract.notes,
+        notes=_notes(contract, graphs["decoder"]),
     )
 
 
@@ -111,6 +113,21 @@ def _data_files(folder: Path, signatures: Iterable[GraphSignature]) -> list[str]
 
 def _graph(role: str, file: str, signature: GraphSignature) -> GraphSpec:
     return GraphSpec(role, file, signature.inputs, signature.outputs)
+
+
+def _with_small_masks(contract: Contract, folder: Path, decoder: GraphSpec) -> GraphSpec:
+    """The decoder, asked for its masks as they are before they are stretched to the picture, if that can be had."""
+    small = contract.small_masks(folder / decoder.file) if contract.small_masks else None
+    if small is None:
+        return decoder
+    others = tuple(spec for spec in decoder.outputs if spec.name != "masks")
+    return replace(decoder, inner_outputs=(*others, small))
+
+
+def _notes(contract: Contract, decoder: GraphSpec) -> tuple[str, ...]:
+    if decoder.inner_outputs or not contract.note_on_whole_masks:
+        return contract.notes
+    return *contract.notes, contract.note_on_whole_masks
 
 
 def _precision(signatures: Iterable[GraphSignature]) -> str:
