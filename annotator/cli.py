@@ -20,11 +20,13 @@ import typer
 from annotator.errors import CommandError
 from annotator.exporters.protocol import SEGMENTATIONS, ExportOptions
 from annotator.exporting import DECISIONS, export_project, exporters
+from annotator.importing import ImportOptions, ImportRun, importers, read_dataset
 from annotator.model_commands import app as models_app
 from annotator.models import DEFAULT_MODEL, model_loader
 from annotator.phrase_list import parse_phrases
 from annotator.predictor import Predictor
 from annotator.prelabel import Prelabeller, PrelabelOptions, PrelabelSummary
+from annotator.records import Decision
 from annotator.store import ProjectStore
 from annotator.ui.shell import is_loopback, open_page
 from annotator.workspace import Workspace
@@ -145,6 +147,29 @@ def export(
         raise typer.Exit(_print_export(store, out, chosen, format_name, options, min_score))
 
 
+@app.command("import", epilog="Example: python app.py import instances.json --images photos --project labels")
+def import_dataset(
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="The dataset.")],
+    images: Annotated[Path, typer.Option("--images", metavar="FOLDER", help="The folder of its pictures.")],
+    project: ProjectOption,
+    format_name: Annotated[str, typer.Option("--format", metavar="|".join(importers()))] = "coco",
+    decision: Annotated[
+        str | None,
+        typer.Option(
+            "--as", metavar="accepted|pending", help="As human work or as suggestions; else as the file says."
+        ),
+    ] = None,
+    done: Annotated[bool, typer.Option("--done", help="Call the pictures reviewed.")] = False,
+) -> None:
+    """Add the annotations of a dataset to a project, for pictures of the folder; nothing there is changed."""
+    chosen = None if decision is None else Decision(_one_of(decision, ("accepted", "pending"), "--as"))
+    dataset = read_dataset(file, format_name)
+    with _workspace(images, project, model_loader(DEFAULT_MODEL, AUTO, AUTO)) as workspace:
+        run = ImportRun(workspace, dataset, file.name, ImportOptions(chosen, done))
+        _walk_with_progress(run.run(), run.n_images)
+    raise typer.Exit(_report_import(run))
+
+
 @app.command(epilog="Example: python app.py status --project labels --json")
 def status(
     project: ProjectOption,
@@ -219,18 +244,35 @@ def _has_screen() -> bool:
 
 
 def _run_with_progress(run: Prelabeller) -> None:
+    _walk_with_progress(run.run(), len(run.images))
+
+
+def _walk_with_progress(steps: Iterator[object], n_images: int) -> None:
     from tqdm import tqdm
 
     n_done = 0
-    with tqdm(total=len(run.images), unit="image", delay=1, disable=None) as bar:
+    with tqdm(total=n_images, unit="image", delay=1, disable=None) as bar:
         try:
-            for _ in run.run():
+            for _ in steps:
                 bar.update()
                 n_done += 1
         except KeyboardInterrupt:
             bar.close()
-            _say(f"stopped after {n_done} of {len(run.images)} images; run it again to go on")
+            _say(f"stopped after {n_done} of {n_images} images; run it again to go on")
             raise typer.Exit(STOPPED) from None
+
+
+def _report_import(run: ImportRun) -> int:
+    """Say what came in; the exit code."""
+    summary = run.summary
+    for sentence in (*summary.notes, *summary.problems):
+        _say(sentence)
+    print(
+        f"{summary.n_images} images: {summary.n_annotations} annotations added, {summary.n_already} were there before"
+    )
+    if summary.problems:
+        return SOME_FAILED if summary.n_images else NOTHING_DONE
+    return DONE
 
 
 def _report_run(summary: PrelabelSummary) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,7 @@ from annotator.folder import ImageFolder
 from annotator.previews import PREVIEW, THUMBNAIL, PreviewKind, Previews
 from annotator.records import ImageRecord
 from engines.errors import ImageError
-from engines.images import ReadImage, read_image
+from engines.images import ReadImage, image_size, read_image
 
 if TYPE_CHECKING:
     from annotator.store import ProjectStore
@@ -43,6 +45,21 @@ class Pictures:
         if _is_read(image) and self._is_unchanged(image):
             return image
         self._read(image)
+        return self._store.image(image.image_id)
+
+    def measure(self, image: ImageRecord) -> ImageRecord:
+        """As `open`, from the file's header alone: damaged pixels are not noticed before the picture is shown."""
+        if _is_read(image) and self._is_unchanged(image):
+            return image
+        path = self.file(image)
+        try:
+            height, width = image_size(path)
+        except ImageError as error:
+            self._store.record_failure(image.image_id, error.reason)
+            raise
+        with path.open("rb") as file:
+            sha256, status = hashlib.file_digest(file, "sha256").hexdigest(), os.fstat(file.fileno())
+        self._store.record_opened(image.image_id, sha256, height, width, status.st_size, status.st_mtime_ns)
         return self._store.image(image.image_id)
 
     def rgb(self, image: ImageRecord) -> NDArray[np.uint8]:

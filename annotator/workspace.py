@@ -118,7 +118,7 @@ class Workspace:
     def keep_phrase(self, text: str, category_name: str) -> KeptPhrase:
         """Keep a phrase for the project: it will be run on each image that is opened."""
         with self.store.atomic():
-            category = self._category(category_name)
+            category = self.category(category_name)
             return self.store.keep_phrase(Phrase(text).text, category.category_id)
 
     def suggest(
@@ -157,7 +157,7 @@ class Workspace:
             return self.suggest(image_id, kept, reviewed_too=True)
         answer = self.try_phrase(image_id, text, boxes=boxes)
         with self.store.atomic():
-            category_id = self._category(category_name).category_id
+            category_id = self.category(category_name).category_id
             kept = kept or KeptPhrase(0, _name_of(boxes), category_id)
             return self._store_answer(image_id, kept, answer, self.predictor.options.score_threshold, None)
 
@@ -209,7 +209,7 @@ class Workspace:
         box = BoxPrompt(xyxy).clipped(int(image.height or 0), int(image.width or 0))
         instance = self.predictor.mask_box(str(image.sha256), lambda: self.pictures.rgb(image), box)
         with self.store.atomic():
-            category = self._category(category_name)
+            category = self.category(category_name)
             new = NewAnnotation(
                 category.category_id, None, instance.mask, xyxy_tuple(instance), None, None, Decision.ACCEPTED
             )
@@ -219,7 +219,7 @@ class Workspace:
     def relabel(self, image_id: int, annotation_ids: Sequence[int], category_name: str, revision: int | None) -> Action:
         """Give annotations another category, made if it is new, as one undoable step."""
         with self.store.atomic():
-            category = self._category(category_name)
+            category = self.category(category_name)
             changes = dict.fromkeys(annotation_ids, category.category_id)
             return self.store.relabel(image_id, changes, revision, f"change to {category.name}")
 
@@ -227,7 +227,7 @@ class Workspace:
         """Categories by id."""
         return {category.category_id: category for category in self.store.categories()}
 
-    def _category(self, name: str) -> Category:
+    def category(self, name: str) -> Category:
         """The category of that name, whatever its case, made if there is none."""
         key = phrase_key(name)
         same = (item for item in self.store.categories() if phrase_key(item.name) == key)

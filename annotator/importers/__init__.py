@@ -1,0 +1,1 @@
+"""Import formats, one per module; each defines `IMPORTER`."""
