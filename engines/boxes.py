@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from engines.suppression import keep_best
+from engines.suppression import SuppressionLimits, keep_best
 
 Boxes = NDArray[np.float32]
 
@@ -75,7 +75,11 @@ def suppress(
     """
     order = np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
     ranked = _as_boxes(xyxy)[order]
-    return order[keep_best(iou_matrix(ranked, ranked), area(ranked), iou, containment)]
+    shared, areas, limits = _intersections(ranked, ranked), area(ranked), SuppressionLimits(iou, containment)
+    kept = keep_best(
+        len(order), lambda best, others: limits.repeated(shared[best, others], areas[others], float(areas[best]))
+    )
+    return order[kept]
 
 
 def _as_boxes(boxes: ArrayLike) -> Boxes:

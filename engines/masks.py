@@ -12,7 +12,7 @@ from pycocotools import mask as coco_mask
 
 from engines.errors import MaskError
 from engines.run_lengths import checked_runs, compress, expand, pixels_of
-from engines.suppression import keep_best
+from engines.suppression import SuppressionLimits, keep_best
 
 _MAX_PIXELS = 2**32 - 1
 """COCO's runs are 32-bit numbers."""
@@ -117,10 +117,46 @@ def suppress(masks: Sequence[Mask], iou: float | None = None, containment: float
     A mask goes if its IoU with a kept better one is above `iou`, or if more than the share `containment` of it lies
     inside a kept better one; None switches a rule off.
     """
-    if not masks or (iou is None and containment is None):
+    limits = SuppressionLimits(iou, containment)
+    if len(masks) < 2 or not limits.active:
         return list(range(len(masks)))
-    overlap = iou_matrix(masks, masks)
-    return keep_best(overlap, areas(masks).astype(np.float64), iou, containment)
+    _check_one_size(masks)
+    return keep_best(len(masks), _Repeats(masks, limits).of)
+
+
+class _Repeats:
+    """Which masks repeat which: runs are compared only where areas and boxes leave it open."""
+
+    def __init__(self, masks: Sequence[Mask], limits: SuppressionLimits) -> None:
+        self._rles = [mask.rle for mask in masks]
+        self._limits = limits
+        sizes, xywh = areas_and_xywh(masks)
+        self._areas = sizes.astype(np.float64)
+        self._corners = np.hstack([xywh[:, :2], xywh[:, :2] + xywh[:, 2:]])
+
+    def of(self, best: int, others: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of the masks at the indices `others` repeat the one at `best`."""
+        sizes, size = self._areas[others], float(self._areas[best])
+        found = self._limits.repeated(self._most_shared(best, others), sizes, size)
+        unsure = np.flatnonzero(found)
+        if unsure.size:
+            shared = self._shared(best, others[unsure])
+            found[unsure] = self._limits.repeated(shared, sizes[unsure], size)
+        return found
+
+    def _most_shared(self, best: int, others: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Pixels that two masks of those areas and boxes can have in common at most."""
+        a, b = self._corners[others], self._corners[best]
+        sides = np.maximum(np.minimum(a[:, 2:], b[2:]) - np.maximum(a[:, :2], b[:2]), 0)
+        smaller = np.minimum(self._areas[others], self._areas[best])
+        most: NDArray[np.float64] = np.minimum(sides[:, 0] * sides[:, 1], smaller)
+        return most
+
+    def _shared(self, best: int, others: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Pixels that masks really have in common: against a "crowd", COCO divides by the first mask's area alone."""
+        shares = coco_mask.iou([self._rles[index] for index in others], [self._rles[best]], [1])[:, 0]
+        pixels: NDArray[np.float64] = np.rint(shares * self._areas[others])
+        return pixels
 
 
 def _areas(rles: list[dict[str, Any]]) -> NDArray[np.int64]:

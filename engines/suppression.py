@@ -2,31 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 _ABOVE_ROUNDING = 1 + 1e-12
-"""An intersection computed back from the IoU can exceed the true one by the last bits of a float64."""
+"""A share computed back from a quotient can exceed the true one by the last bits of a float64."""
 
 
-def keep_best(
-    iou: NDArray[np.float64], area: NDArray[np.float64], iou_limit: float | None, containment_limit: float | None
-) -> list[int]:
-    """Indices that stay, given the IoU [n, n] and area [n] of things that come best first.
+@dataclass(frozen=True)
+class SuppressionLimits:
+    """When one thing repeats a better one. Limits are shares in [0, 1]; None, or 1, switches a rule off."""
 
-    One goes if its IoU with a kept better one is above `iou_limit`, or if more than the share `containment_limit` of
-    it lies inside a kept better one; None switches a rule off.
+    iou: float | None = None
+    """It does if the IoU of the two is above this."""
+    containment: float | None = None
+    """It does if more than this share of it lies inside the better one."""
+
+    @property
+    def active(self) -> bool:
+        """Whether anything can be a repeat."""
+        return any(limit is not None and limit < 1 for limit in (self.iou, self.containment))
+
+    def repeated(
+        self, intersection: NDArray[np.float64], area: NDArray[np.float64], better_area: float | NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        """Which of n things repeat a better one, by what they share with it and their areas, all in pixels, [n].
+
+        An intersection that is too large finds at least all that the true one finds.
+        """
+        found = np.zeros(len(area), dtype=bool)
+        if self.iou is not None:
+            found |= intersection > self.iou * (area + better_area - intersection) * _ABOVE_ROUNDING
+        if self.containment is not None:
+            found |= intersection > self.containment * area * _ABOVE_ROUNDING
+        return found
+
+
+def keep_best(n: int, repeats: Callable[[int, NDArray[np.int64]], NDArray[np.bool_]]) -> list[int]:
+    """Indices that stay of `n` things that come best first: each one kept drops the later ones that repeat it.
+
+    `repeats` says which of the things [m] at the given indices repeat the one at an index; it is not asked about
+    those dropped before.
     """
-    repeats = np.zeros(iou.shape, dtype=bool)
-    if iou_limit is not None:
-        repeats |= iou > iou_limit
-    if containment_limit is not None:
-        intersection = iou / (1 + iou) * (area[:, None] + area[None, :])
-        repeats |= intersection > containment_limit * area[None, :] * _ABOVE_ROUNDING
     kept: list[int] = []
-    dropped = np.zeros(len(area), dtype=bool)
-    for index in range(len(area)):
-        if not dropped[index]:
-            kept.append(index)
-            dropped |= repeats[index]
+    waiting = np.arange(n)
+    while waiting.size:
+        best, others = int(waiting[0]), waiting[1:]
+        kept.append(best)
+        waiting = others[~repeats(best, others)] if others.size else others
     return kept
