@@ -12,6 +12,7 @@ from typing import Any
 
 from engines.bundle import MANIFEST_VERSION, GraphSpec, TensorSpec
 from engines.compare import check_bundle
+from engines.errors import GraphLoadError
 from engines.export.checkpoint import (
     CONTEXT_LENGTH,
     LITE_TEXT,
@@ -19,18 +20,19 @@ from engines.export.checkpoint import (
     Checkpoint,
     check_image_size,
     find_checkpoint,
-    import_or_explain,
 )
-from engines.export.errors import ExportSettingError
+from engines.export.errors import CheckpointError, ExportSettingError
+from engines.export.extra import require_all
 from engines.export.graph_export import build_module, export_graph, feature_width, graph_spec, n_queries
 from engines.export.precision import QUANTISED_ROLES, check_precision, pack_exact_halves, quantise
 from engines.export.reference import write_reference
 from engines.export.work_folder import WorkFolder
+from engines.families._sam3.tokens import PhraseTokenizer
 
 DEFAULT_IMAGE_SIZE = 1008
 DEFAULT_MAX_INSTANCES = 100
 _TOOLS = ("torch", "transformers", "onnx", "onnxscript", "onnxruntime-gpu", "onnxruntime")
-_FORMAT = 1
+_FORMAT = 2
 """Goes up when the same checkpoint gives other graphs, so that parts of an older export are not taken over."""
 
 
@@ -59,6 +61,7 @@ def export_bundle(
 ) -> Path:
     """Write the bundle `out` and answer its path; `progress` gets one line at each step.
 
+    The bundle takes its place when it is whole and checked, whatever the check says: its report is in it.
     Raises `CheckpointError`, `ExportSettingError`, `ExportToolMissingError`, or `ExportFailedError` with nothing left
     behind. An export that was killed goes on after its last finished part when it is started again.
     """
@@ -68,19 +71,18 @@ def export_bundle(
     if max_instances < 1:
         raise ExportSettingError("the number of instances", max_instances, f"1 to {n_queries(found)}")
     settings = ExportSettings(precision, image_size, min(max_instances, n_queries(found)), licence)
-    import_or_explain("torch")
-    import_or_explain("transformers")
+    require_all()
     work = WorkFolder(out, _fingerprint(found, settings))
     work.open()
+    work.make("tokenizer", lambda room: _write_tokenizer(found, room))
     for role in PARTS:
         _make_graph(work, found, role, settings, progress)
-    work.make("tokenizer", lambda room: _write_tokenizer(found, room))
     _make_reference(work, found, settings, progress)
-    bundle = work.finish(_manifest(out.name, found, settings, work.files_of("checks")))
+    work.describe(_manifest(out.name, found, settings, work.files_of("checks")))
     progress("checks: comparing the graphs with PyTorch")
-    report = check_bundle(bundle, device="cpu")
+    report = work.finish(lambda folder: check_bundle(folder, device="cpu"))
     progress(f"checks: {'passed' if report.passed else 'FAILED: ' + '; '.join(report.failures)}")
-    return bundle
+    return out
 
 
 def _make_graph(
@@ -126,8 +128,13 @@ def _spec(found: Checkpoint, role: str, settings: ExportSettings) -> GraphSpec:
 
 def _write_tokenizer(found: Checkpoint, room: Path) -> None:
     """Without the white space of the original file, which is half of it."""
-    content = json.loads(found.tokenizer.read_bytes())
-    (room / "tokenizer.json").write_text(json.dumps(content, separators=(",", ":"), ensure_ascii=False), "utf-8")
+    written = room / "tokenizer.json"
+    try:
+        content = json.loads(found.tokenizer.read_bytes())
+        written.write_text(json.dumps(content, separators=(",", ":"), ensure_ascii=False), "utf-8")
+        PhraseTokenizer(written, CONTEXT_LENGTH)
+    except (ValueError, GraphLoadError):
+        raise CheckpointError(found.tokenizer, "it is not the tokenizer of SAM 3; download it again") from None
 
 
 def _fingerprint(found: Checkpoint, settings: ExportSettings) -> str:

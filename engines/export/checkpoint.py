@@ -6,14 +6,15 @@ import hashlib
 import importlib
 import json
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engines.export.errors import CheckpointError, ExportSettingError, ExportToolMissingError
-from engines.export.meta_keys import DETECTOR_PREFIX, to_transformers
+from engines.export.errors import CheckpointError, ExportSettingError, first_line
+from engines.export.extra import import_or_explain
+from engines.export.weights import read_weights
 
 PATCH = 14
 CONTEXT_LENGTH = 32
@@ -23,7 +24,6 @@ PARTS = {
     "text": ("text_encoder.", "text_projection."),
     "decoder": ("geometry_encoder.", "detr_encoder.", "detr_decoder.", "mask_decoder.", "dot_product_scoring."),
 }
-_VIDEO_PREFIX = "detector_model."
 # Of what is listed here the graphs use nothing: a head for a summed-up phrase, the fourth scale, and two heads' spares.
 _UNUSED = (
     "vision_encoder.neck.fpn_layers.3.",
@@ -49,6 +49,13 @@ class Checkpoint:
     weights: tuple[Path, ...]
     tokenizer: Path
 
+    def setting(self, section: str, name: str, default: int) -> int:
+        """A number of the configuration; raises `CheckpointError` where something else stands there."""
+        try:
+            return int(self.settings.get(section, {}).get(name, default))
+        except (AttributeError, TypeError, ValueError):
+            raise CheckpointError(self.path, f"its configuration has no number for {name} of {section}") from None
+
     def fingerprint(self) -> str:
         """Changes when a weight file is replaced; does not read the weights."""
         stats = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in self.weights]
@@ -70,21 +77,33 @@ def find_checkpoint(path: Path) -> Checkpoint:
 def load_part(checkpoint: Checkpoint, role: str, image_size: int) -> Any:
     """The transformers model in float32 with the weights of one part; all others stay empty (on `meta`)."""
     torch, _ = import_or_explain("torch"), import_or_explain("transformers")
-    configuration, model_class = _model_class(checkpoint.kind)
+    configuration, model_class = model_classes(checkpoint.kind)
     try:
         config = configuration(**_resized(checkpoint, image_size))
         with torch.device("meta"):
             model = model_class(config)
     except Exception as error:  # noqa: BLE001 - a configuration of something else fails anywhere in there
-        raise CheckpointError(checkpoint.path, f"its configuration is not that of SAM 3 ({_first(error)})") from None
+        raise CheckpointError(
+            checkpoint.path, f"its configuration is not that of SAM 3 ({first_line(error)})"
+        ) from None
     wanted = {name: tensor.shape for name, tensor in model.state_dict().items() if _belongs(name, role)}
-    weights = _read(checkpoint, wanted)
+    weights = read_weights(checkpoint.weights, wanted)
     missing = sorted(wanted.keys() - weights.keys())
     if missing:
         named = ", ".join(missing[:3])
         raise CheckpointError(checkpoint.path, f"it lacks {len(missing)} weights of SAM 3, such as {named}")
     model.load_state_dict(weights, strict=False, assign=True)
     return model.requires_grad_(False).eval()
+
+
+def model_classes(kind: str) -> tuple[Any, Any]:
+    """The classes of configuration and model that transformers has for `sam3` or `sam3_lite_text`."""
+    package, configuration, model = _MODULES[kind]
+    name = package.rpartition(".")[2]
+    with _without_torchvision():
+        config_module = importlib.import_module(f"{package}.configuration_{name}")
+        model_module = importlib.import_module(f"{package}.modeling_{name}")
+    return getattr(config_module, configuration), getattr(model_module, model)
 
 
 def native_image_size(checkpoint: Checkpoint) -> int:
@@ -103,26 +122,9 @@ def check_image_size(image_size: int) -> None:
         raise ExportSettingError("the image size", image_size, f"a multiple of {PATCH} from {4 * PATCH} on, like 1008")
 
 
-def import_or_explain(package: str) -> Any:
-    """The package, or `ExportToolMissingError`."""
-    try:
-        return importlib.import_module(package)
-    except ImportError:
-        raise ExportToolMissingError(package) from None
-
-
 def _hugging_face_folder(folder: Path) -> Checkpoint:
-    try:
-        settings = json.loads((folder / "config.json").read_bytes())
-    except FileNotFoundError:
-        raise CheckpointError(
-            folder, "it holds no config.json; give the folder that the model was downloaded to"
-        ) from None
-    except ValueError:
-        raise CheckpointError(folder / "config.json", "it is not JSON; download the model again") from None
-    if isinstance(settings, dict):
-        settings = settings.get("detector_config") or settings
-    kind = settings.get("model_type") if isinstance(settings, dict) else None
+    settings = _settings(folder / "config.json")
+    kind = settings.get("model_type")
     if kind not in _MODULES:
         raise CheckpointError(folder, f"it holds a model of the kind '{kind}', not SAM 3")
     weights = tuple(sorted(folder.glob("model*.safetensors")))
@@ -131,20 +133,30 @@ def _hugging_face_folder(folder: Path) -> Checkpoint:
     return Checkpoint(folder, kind, settings, weights, _tokenizer(folder, folder))
 
 
+def _settings(path: Path) -> dict[str, Any]:
+    """Of the detector, where the file describes a model for video."""
+    try:
+        settings = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise CheckpointError(
+            path.parent, "it holds no config.json; give the folder that the model was downloaded to"
+        ) from None
+    except OSError as error:
+        raise CheckpointError(path, f"it cannot be read ({error.strerror})") from None
+    except ValueError:
+        raise CheckpointError(path, "it is not JSON; download the model again") from None
+    if isinstance(settings, dict):
+        settings = settings.get("detector_config") or settings
+    if not isinstance(settings, dict):
+        raise CheckpointError(path, "it does not describe a model; download the model again")
+    return settings
+
+
 def _tokenizer(checkpoint: Path, folder: Path) -> Path:
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise CheckpointError(checkpoint, f"there is no {path}; download it from the page that the checkpoint is from")
     return path
-
-
-def _model_class(kind: str) -> tuple[Any, Any]:
-    package, configuration, model = _MODULES[kind]
-    name = package.rpartition(".")[2]
-    with _without_torchvision():
-        config_module = importlib.import_module(f"{package}.configuration_{name}")
-        model_module = importlib.import_module(f"{package}.modeling_{name}")
-    return getattr(config_module, configuration), getattr(model_module, model)
 
 
 @contextmanager
@@ -175,52 +187,3 @@ def _resized(checkpoint: Checkpoint, image_size: int) -> dict[str, Any]:
 
 def _belongs(name: str, role: str) -> bool:
     return name.startswith(PARTS[role]) and not name.startswith(_UNUSED)
-
-
-def _read(checkpoint: Checkpoint, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Weights by transformers' names, in float32. Raises `CheckpointError` for a wrong shape or a broken file."""
-    read = _read_safetensors if checkpoint.weights[0].suffix == ".safetensors" else _read_meta
-    found: dict[str, Any] = {}
-    for path in checkpoint.weights:
-        for name, tensor in read(path, wanted.keys().__contains__):
-            if tensor.shape != wanted[name]:
-                got, shape = list(tensor.shape), list(wanted[name])
-                raise CheckpointError(path, f"its weight {name} is {got}, wanted {shape}")
-            found[name] = tensor.float().contiguous()
-    return found
-
-
-def _read_safetensors(path: Path, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, Any]]:
-    safetensors = import_or_explain("safetensors")
-    try:
-        with safetensors.safe_open(str(path), framework="pt") as file:
-            for key in file.keys():  # noqa: SIM118 - the reader is no dictionary
-                name = key.removeprefix(_VIDEO_PREFIX)
-                if is_wanted(name):
-                    yield name, file.get_tensor(key)
-    except safetensors.SafetensorError as error:
-        raise CheckpointError(path, f"the file is cut off or damaged ({_first(error)}); download it again") from None
-
-
-def _read_meta(path: Path, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, Any]]:
-    """Only tensors are unpickled: a file with anything that could run is refused before it does."""
-    import pickle
-
-    torch = import_or_explain("torch")
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except pickle.UnpicklingError:
-        raise CheckpointError(path, "it holds more than weights and could run code; take it from its authors") from None
-    except Exception as error:  # noqa: BLE001 - a damaged archive fails in many ways
-        raise CheckpointError(path, f"the file is cut off or damaged ({_first(error)}); download it again") from None
-    state = state.get("model", state) if isinstance(state, dict) else {}
-    detector = {key.partition(DETECTOR_PREFIX)[2]: value for key, value in state.items() if DETECTOR_PREFIX in key}
-    if not detector:
-        raise CheckpointError(path, "it holds no weights of SAM 3's detector")
-    for name, tensor in to_transformers(detector):
-        if is_wanted(name):
-            yield name, tensor
-
-
-def _first(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -42,3 +42,8 @@ class ExportToolMissingError(PhrasemaskError, ImportError):
         super().__init__(
             f'exporting a model needs the package {package}; install it with pip install "phrasemask[export]"'
         )
+
+
+def first_line(error: Exception) -> str:
+    """What went wrong elsewhere, short enough for the middle of a sentence."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -29,7 +29,7 @@ class GeometryGraph(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """`features` [1, C, g, g], `cells` the same as [1, g², C], `positions` [1, g², C]."""
         valid = labels >= 0
-        always = torch.ones_like(valid[:, :1])
+        always = labels.new_ones((labels.shape[0], 1), dtype=torch.bool)
         counts = torch.cat((always, valid), dim=1)
         cls = self.encoder.cls_embed.weight[None].expand(boxes.shape[0], -1, -1)
         tokens = torch.cat((cls, self._box_tokens(boxes, labels, features).to(cls.dtype)), dim=1)
@@ -54,7 +54,7 @@ class GeometryGraph(nn.Module):
         sample = roi_align(normed.float(), inside.reshape(-1, 4), self.encoder.roi_size)
         kernel = self.encoder.boxes_pool_project
         pooled = functional.linear(sample.flatten(1), kernel.weight.float().flatten(1), kernel.bias.float())
-        return pooled.reshape(n_phrases, n_boxes, -1)
+        return pooled.reshape(n_phrases, n_boxes, kernel.weight.shape[0])
 
     def _layer(self, layer: Any, tokens: Tensor, bias: Tensor, cells: Tensor, positions: Tensor) -> Tensor:
         normed = layer_norm(layer.layer_norm1, tokens)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from engines.bundle import GraphSpec, TensorSpec
-from engines.export.checkpoint import CONTEXT_LENGTH, LITE_TEXT, PATCH, Checkpoint, import_or_explain, load_part
+from engines.export.checkpoint import CONTEXT_LENGTH, LITE_TEXT, PATCH, Checkpoint, load_part
+from engines.export.extra import import_or_explain
 
 OPSET = 18
 EXTERNAL_ABOVE_BYTES = 100_000_000
@@ -53,12 +54,12 @@ _KEPT_FLOAT32 = (
 
 def feature_width(checkpoint: Checkpoint) -> int:
     """Number of channels of the features that go between the graphs."""
-    return int(checkpoint.settings.get("detr_encoder_config", {}).get("hidden_size", 256))
+    return checkpoint.setting("detr_encoder_config", "hidden_size", 256)
 
 
 def n_queries(checkpoint: Checkpoint) -> int:
     """How many instances the model can answer at most."""
-    return int(checkpoint.settings.get("detr_decoder_config", {}).get("num_queries", 200))
+    return checkpoint.setting("detr_decoder_config", "num_queries", 200)
 
 
 def export_graph(module: Any, role: str, spec: GraphSpec, path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.export.checkpoint import import_or_explain
 from engines.export.errors import ExportSettingError
+from engines.export.extra import import_or_explain
 
 PRECISIONS = ("fp32", "fp16", "int8")
 QUANTISED_ROLES = ("vision", "text")

@@ -13,7 +13,8 @@ from PIL import Image
 
 from engines.check_files import CASES_FILE, DECODER_FILE, FOLDER, N_BEST, REFERENCE_FILE, BestInstances, sample
 from engines.export.check_cases import CASES, CheckCase, draw_pictures
-from engines.export.checkpoint import CONTEXT_LENGTH, Checkpoint, import_or_explain
+from engines.export.checkpoint import CONTEXT_LENGTH, Checkpoint
+from engines.export.extra import import_or_explain
 from engines.export.graph_export import build_module
 from engines.families._sam3.tokens import PhraseTokenizer
 

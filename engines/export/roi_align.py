@@ -11,10 +11,12 @@ def roi_align(features: Tensor, boxes_xyxy: Tensor, size: int) -> Tensor:
 
     Features [1, C, g, g] of one image and boxes [R, 4] in its cells → [R, C, size, size].
     """
-    height, width = features.shape[-2:]
+    n_channels, height, width = features.shape[1:]
     across = _weights(boxes_xyxy[:, 0], boxes_xyxy[:, 2], width, size)
     down = _weights(boxes_xyxy[:, 1], boxes_xyxy[:, 3], height, size)
-    columns = torch.matmul(features, across.transpose(1, 2)[:, None])
+    # All boxes in one product of two matrices: a batch of no box is one that runtimes refuse to broadcast.
+    columns = torch.matmul(features.reshape(n_channels * height, width), across.reshape(-1, width).T)
+    columns = columns.reshape(n_channels, height, -1, size).permute(2, 0, 1, 3)
     return torch.matmul(down[:, None], columns)
 
 

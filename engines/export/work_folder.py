@@ -9,36 +9,49 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from engines.bundle import MANIFEST_NAME
+from engines.compare import PAGE_FILE, REPORT_FILE
+from engines.errors import PhrasemaskError
 from engines.export.errors import ExportFailedError, ExportSettingError
 
 _JOURNAL = "parts.json"
+Report = TypeVar("Report")
 
 
 class WorkFolder:
     """`OUT.partial`, with the parts that are done. `fingerprint` names all that the parts depend on."""
 
     def __init__(self, out: Path, fingerprint: str) -> None:
-        _refuse_foreign(out)
+        _refuse(out, _strangers(out))
         self.out = out
         self.folder = out.with_name(f"{out.name}.partial")
         self._fingerprint = fingerprint
         self._parts: dict[str, dict[str, str]] = {}
 
     def open(self) -> None:
-        """Take over what an export with the same fingerprint has finished; all else is removed."""
+        """Take over what an export with the same fingerprint has finished; what others left is removed.
+
+        Raises `ExportSettingError` for a folder that no export has made, `ExportFailedError` where none can be made.
+        """
         journal = _read_journal(self.folder / _JOURNAL)
-        if journal.get("fingerprint") == self._fingerprint:
-            self._parts = journal["parts"]
-        elif self.folder.exists():
-            shutil.rmtree(self.folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for unfinished in self.folder.glob("*.unfinished"):
-            shutil.rmtree(unfinished)
+        if journal is None:
+            _refuse(self.folder, {name for name in _contents(self.folder) if not name.startswith(_JOURNAL)})
+        try:
+            if journal is not None and journal.get("fingerprint") == self._fingerprint:
+                self._parts = journal["parts"]
+            elif self.folder.exists():
+                shutil.rmtree(self.folder)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for unfinished in self.folder.glob("*.unfinished"):
+                shutil.rmtree(unfinished)
+            self._write_journal()
+        except OSError as error:
+            raise self._abandon(error) from None
 
     def has(self, part: str) -> bool:
         """Whether the part is there, unchanged."""
@@ -52,9 +65,14 @@ class WorkFolder:
         return sorted(self._parts[part])
 
     def make(self, part: str, write: Callable[[Path], None]) -> None:
-        """Let `write` fill an empty folder; its files are the part. Raises `ExportFailedError`, leaving nothing."""
+        """Let `write` fill an empty folder; its files are the part, which is not made where it is there.
+
+        Raises `ExportFailedError`, or what `write` refuses the checkpoint with, and leaves nothing then.
+        """
+        if self.has(part):
+            return
         room = self.folder / f"{part}.unfinished"
-        try:
+        with self._nothing_left_on_failure():
             room.mkdir()
             write(room)
             names = sorted(path.relative_to(room).as_posix() for path in room.rglob("*") if path.is_file())
@@ -64,22 +82,33 @@ class WorkFolder:
             shutil.rmtree(room)
             self._parts[part] = files
             self._write_journal()
-        except OSError as error:
-            raise self.abandon(error) from None
 
-    def finish(self, manifest: Mapping[str, Any]) -> Path:
-        """Write the manifest with every file's sha256 and move the folder to its place."""
+    def describe(self, manifest: Mapping[str, Any]) -> None:
+        """Write the manifest, with every file's sha256: the folder is a bundle from now on, not yet in its place."""
         files = {name: sha256 for part in self._parts.values() for name, sha256 in part.items()}
-        try:
-            (self.folder / _JOURNAL).unlink(missing_ok=True)
-            content = json.dumps({**manifest, "files": files}, indent=2, ensure_ascii=False) + "\n"
+        content = json.dumps({**manifest, "files": files}, indent=2, ensure_ascii=False) + "\n"
+        with self._nothing_left_on_failure():
             write_whole(self.folder / MANIFEST_NAME, content.encode())
-            self._take_place()
-        except OSError as error:
-            raise self.abandon(error) from None
-        return self.out
 
-    def abandon(self, error: OSError) -> ExportFailedError:
+    def finish(self, check: Callable[[Path], Report]) -> Report:
+        """Let `check` look at the bundle and add to it, then move it to its place. Answers what `check` does."""
+        with self._nothing_left_on_failure():
+            report = check(self.folder)
+            (self.folder / _JOURNAL).unlink()
+            self._take_place()
+        return report
+
+    @contextmanager
+    def _nothing_left_on_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except PhrasemaskError:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+        except OSError as error:
+            raise self._abandon(error) from None
+
+    def _abandon(self, error: OSError) -> ExportFailedError:
         """Remove everything that was written; answers the error to raise."""
         shutil.rmtree(self.folder, ignore_errors=True)
         return ExportFailedError(self.out, error.strerror or str(error))
@@ -99,9 +128,12 @@ class WorkFolder:
         """An older bundle is moved aside first, so that there is a whole one at any time but an instant."""
         old = self.out.with_name(f"{self.out.name}.replaced")
         if self.out.exists():
+            if (old / MANIFEST_NAME).is_file():
+                shutil.rmtree(old)
             self.out.replace(old)
         self.folder.replace(self.out)
-        shutil.rmtree(old, ignore_errors=True)
+        if (old / MANIFEST_NAME).is_file():
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -124,15 +156,36 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _refuse_foreign(out: Path) -> None:
+def _refuse(folder: Path, strangers: set[str]) -> None:
     """A folder with something else in it is never replaced."""
-    if out.exists() and not (out / MANIFEST_NAME).is_file() and (out.is_file() or any(out.iterdir())):
-        raise ExportSettingError("the folder to write to", out, "one that is new, empty, or holds a model")
+    if strangers:
+        wanted = f"one that is new, empty, or holds nothing but a model (there is {min(strangers)})"
+        raise ExportSettingError("the folder to write to", folder, wanted)
 
 
-def _read_journal(path: Path) -> dict[str, Any]:
+def _strangers(bundle: Path) -> set[str]:
+    """Files in the folder that belong to no bundle."""
+    try:
+        manifest = json.loads((bundle / MANIFEST_NAME).read_bytes())
+        ours = {MANIFEST_NAME, REPORT_FILE, PAGE_FILE, *manifest["files"]}
+    except (OSError, ValueError, TypeError, KeyError):
+        ours = set()
+    return _contents(bundle) - ours
+
+
+def _contents(folder: Path) -> set[str]:
+    """Of a file, its own name."""
+    if not folder.is_dir():
+        return {folder.name} if folder.exists() else set()
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+
+
+def _read_journal(path: Path) -> dict[str, Any] | None:
+    """None where there is none; an empty one where it cannot be read."""
     try:
         journal: dict[str, Any] = json.loads(path.read_bytes())
+        return journal if isinstance(journal, dict) else {}
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except (OSError, ValueError):
         return {}
-    return journal
