@@ -15,10 +15,30 @@ from engines.discovery import choose
 from engines.errors import BundleError
 from engines.loader import check_device, choose_runtime, families, load_segmenter, open_bundle, runtimes
 from engines.protocols import Segmenter
+from engines.tensorrt_engines.folder import EngineFolder
+from engines.tensorrt_engines.record import EngineRecord
 
 DEFAULT_MODEL = "starter"
 MODELS_VARIABLE = "PHRASEMASK_MODELS"
 """Environment variable that names another folder of models."""
+
+
+@dataclass(frozen=True)
+class EngineRow:
+    """One kept engine of a model."""
+
+    role: str
+    runtime: str
+    version: str
+    architecture: str
+    key: str
+    size_bytes: int
+    built_at: str
+    """ISO 8601, in UTC."""
+    verdict: str
+    """`unchecked`, `passed` or `failed`."""
+    report: str
+    path: str
 
 
 @dataclass(frozen=True)
@@ -35,6 +55,7 @@ class ModelRow:
     problem: str = ""
     notes: tuple[str, ...] = ()
     """What the model cannot do or does otherwise than its kind."""
+    engines: tuple[EngineRow, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -89,7 +110,7 @@ def model_loader(name_or_folder: str, runtime: str, device: str, *, force: bool 
     if failures:
         raise FailedCheckError(bundle.folder, failures)
     choose(families(), "model family", bundle.family)
-    check_device(choose_runtime(runtime), device)
+    check_device(choose_runtime(runtime, device), device)
     return lambda: load_segmenter(bundle, runtime, device)
 
 
@@ -109,4 +130,21 @@ def _model_row(name: str, folder: Path) -> ModelRow:
         str(folder),
         problem,
         bundle.notes,
+        tuple(map(engine_row, EngineFolder(folder).records())),
+    )
+
+
+def engine_row(record: EngineRecord) -> EngineRow:
+    """What is shown of a kept engine."""
+    return EngineRow(
+        record.role,
+        record.recipe.runtime,
+        record.recipe.version,
+        record.recipe.architecture,
+        record.key,
+        record.size_bytes,
+        record.built_at.isoformat(),
+        record.verdict.state,
+        record.verdict.report,
+        str(record.path),
     )

@@ -19,10 +19,15 @@
     │   ├── BundleTooNewError(ValueError)               written for a later version
     │   ├── OnnxFileError(ValueError)                   no ONNX file, or one that is cut off
     │   ├── SeveralFilesError(ValueError)               several files for one graph, and no manifest to choose
-    │   └── UnknownGraphsError(ValueError)              ONNX files without a manifest that no family knows
+    │   ├── UnknownGraphsError(ValueError)              ONNX files without a manifest that no family knows
+    │   └── NoReferenceAnswersError(LookupError)        a model that holds no answers of its original
     ├── UnknownKindError(LookupError)      a family, runtime or format that is not installed
     ├── RuntimeUnavailableError(RuntimeError)   a runtime or device that cannot be used here
     ├── GraphLoadError(RuntimeError)       a graph that the runtime refuses
+    │   ├── EngineBuildError               no engine can be built of it
+    │   └── EngineFailedCheckError         its engine answers wrongly
+    ├── EngineCancelledError(RuntimeError) building an engine was stopped
+    ├── EngineFolderError(OSError)         built engines cannot be kept
     ├── ServerError(ConnectionError)       a server that runs graphs for us, and does not
     └── TritonRepositoryError(OSError)     a model repository that cannot be written
 
@@ -193,6 +198,16 @@ class SeveralFilesError(BundleError, ValueError):
         )
 
 
+class NoReferenceAnswersError(BundleError, LookupError):
+    """The model cannot be checked: only an exported one holds its original's answers."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            f"the model in {folder} holds no answers of its original to check it by; compare it with another model "
+            f"instead: models compare OTHER {folder}"
+        )
+
+
 class UnknownKindError(PhrasemaskError, LookupError):
     """A family, runtime or format that nothing here provides."""
 
@@ -229,3 +244,35 @@ class TritonRepositoryError(PhrasemaskError, OSError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class EngineBuildError(GraphLoadError):
+    """TensorRT builds no engine of the graph; `reason` holds its own words."""
+
+    def __init__(self, path: Path, library: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(path, library, f"no engine can be built of it: {reason}; ONNX Runtime may run it instead")
+
+
+class EngineFailedCheckError(GraphLoadError):
+    """The engine has failed its check against ONNX Runtime; `report` says how."""
+
+    def __init__(self, engine: Path, library: str, report: str) -> None:
+        super().__init__(
+            engine, library, f"this engine has failed its check, see {report}; run the model with another runtime"
+        )
+
+
+class EngineCancelledError(PhrasemaskError, RuntimeError):
+    """Building an engine was stopped before it was done; nothing was kept."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"building the engine of {path} was stopped; start it again when there is time")
+
+
+class EngineFolderError(PhrasemaskError, OSError):
+    """Neither the bundle's own folder nor the user's cache takes engines."""
+
+    def __init__(self, folders: Iterable[Path], reason: str) -> None:
+        listed = " or ".join(map(str, folders))
+        super().__init__(f"engines cannot be kept in {listed}: {reason}; make room or let one of them be written to")

@@ -115,12 +115,18 @@ def decode_many(
     return [segmenter.decode(image, phrase, (), options) for phrase in phrases]
 
 
+Progress = Callable[[str, float], bool]
+"""Told what is being done and the share of it that is, from 0 to 1; answers whether to go on."""
+
+
 @dataclass(frozen=True)
 class Availability:
     """Whether something can be used on this machine, and if not, why."""
 
     usable: bool
     reason: str = ""
+    installed: bool = True
+    """False where its package is absent: then nobody expects it to be used."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +139,11 @@ class Runtime:
     devices: Callable[[], list[str]]
     load_graph: Callable[[Path, GraphSpec, str], Session]
     """Graph file, its spec, device (`auto`, `cpu` or `cuda:N`) → session."""
+    preference: int = 0
+    """Of the runtimes that can be used, `auto` takes the one with the largest; one with 0 it never takes."""
+    prepare: Callable[[ModelBundle, str, Progress], None] | None = None
+    """For runtimes that must work on a bundle once, for minutes, before its graphs load fast: bundle, device, progress.
+    Raises an error of the engines where it is stopped. `load_graph` does without, only slowly and silently."""
     check_device: Callable[[str], None] | None = None
     """For runtimes whose devices cannot be listed: raises `RuntimeUnavailableError` for one that cannot be."""
 

@@ -124,4 +124,5 @@ RUNTIME = Runtime(
     availability=_availability,
     devices=_devices,
     load_graph=_load_graph,
+    preference=1,
 )

@@ -1,0 +1,1 @@
+"""What the two TensorRT runtimes have in common."""
