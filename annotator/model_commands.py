@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from annotator.comparing import compare_models, comparison_lines, left_out_lines
 from annotator.errors import CommandError
 from annotator.models import list_models, list_runtimes, model_folders
 from engines.bundle import locate_bundle
@@ -83,6 +85,29 @@ def check(
         print(f"    {failure}")
     print(folder / PAGE_FILE)
     if not report.passed:
+        raise typer.Exit(FAILED)
+
+
+@app.command(epilog="Example: python app.py models compare sam3 sam3-int8 --images photos --phrase person")
+def compare(
+    first: Annotated[str, typer.Argument(metavar="A", help="A model by name or folder: the measure.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="The model that is compared with it.")],
+    images: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Pictures; else those that A was checked with, or samples/.")
+    ] = None,
+    phrase: Annotated[list[str] | None, typer.Option(metavar="TEXT", help="What to look for; repeatable.")] = None,
+    runtime: Annotated[str, typer.Option(help="What runs both.")] = "auto",
+    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda:N", help="Where they run.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of lines.")] = False,
+) -> None:
+    """Ask two models the same: scores, masks, instances that only one of them finds."""
+    comparison = compare_models(first, second, images, phrase or (), runtime, device)
+    for line in left_out_lines(comparison):
+        _say(line)
+    if not comparison.cases:
+        raise CommandError("nothing could be compared: no question was answered by both models; ask something else")
+    print(json.dumps(comparison.as_dict(), ensure_ascii=False) if as_json else "\n".join(comparison_lines(comparison)))
+    if any(one.failed for one in comparison.left_out):
         raise typer.Exit(FAILED)
 
 

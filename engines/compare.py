@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from engines.bundle import ModelBundle, read_bundle
+from engines.bundle import ModelBundle
 from engines.check_files import CASES_FILE, DECODER_FILE, N_BEST, REFERENCE_FILE, BestInstances, sample
-from engines.errors import BundleFileMissingError
-from engines.loader import AUTO, check_device, choose_runtime
+from engines.errors import BundleFileMissingError, NoReferenceAnswersError
+from engines.loader import AUTO, check_device, choose_runtime, open_bundle
 from engines.protocols import Session
 
 REPORT_FILE = "check_report.json"
@@ -46,7 +46,7 @@ class TensorDifference:
 
 @dataclass(frozen=True)
 class CaseComparison:
-    """One question, answered by all graphs in a row. Instances count from a score of 0.5 on."""
+    """One question, answered by two models. Instances count from a score of 0.5 on."""
 
     picture: str
     phrase: str
@@ -58,7 +58,7 @@ class CaseComparison:
     score_drift: float
     """Largest difference in score of instances that both have."""
     ious: tuple[float, ...]
-    """Mask IoU of each pair of instances; of the best query where PyTorch finds no instance."""
+    """Mask IoU of each pair of instances; in the check of a bundle, of the best query where PyTorch finds none."""
 
 
 @dataclass(frozen=True)
@@ -111,11 +111,13 @@ class CheckReport:
 def check_bundle(folder: Path, runtime: str = AUTO, device: str = AUTO) -> CheckReport:
     """Run the bundle's check pictures and write `check_report.json` and `check_report.md` into it.
 
-    Raises a `BundleError`, also where the bundle has no check files, and `RuntimeUnavailableError`.
+    Raises a `BundleError`, also where the folder holds no answers to check by, and `RuntimeUnavailableError`.
     """
-    bundle = read_bundle(folder)
+    bundle = open_bundle(folder)
+    if REFERENCE_FILE not in bundle.checks:
+        raise NoReferenceAnswersError(folder)
     bundle.verify()
-    chosen = choose_runtime(runtime)
+    chosen = choose_runtime(runtime, device)
     check_device(chosen, device)
     reference, alone = _arrays(bundle, REFERENCE_FILE), _arrays(bundle, DECODER_FILE)
     cases = json.loads(bundle.file(CASES_FILE).read_text("utf-8"))
@@ -259,12 +261,7 @@ def compare_instances(case: Mapping[str, Any], expected: BestInstances, found: B
     """Match what PyTorch finds with what the bundle finds, best score first, each once, by the IoU of masks."""
     iou = mask_iou(expected.masks, found.masks)
     n_expected, n_found = (int((one.scores >= SURE).sum()) for one in (expected, found))
-    pairs: list[tuple[int, int]] = []
-    for row in range(n_expected):
-        free = [column for column in range(n_found) if column not in {second for _, second in pairs}]
-        best = max(free, key=lambda column: iou[row, column], default=None)
-        if best is not None and iou[row, best] >= _SAME_THING_IOU:
-            pairs.append((row, best))
+    pairs = matched_pairs(iou[:n_expected, :n_found])
     drift = [abs(float(expected.scores[row] - found.scores[column])) for row, column in pairs]
     ious = [float(iou[row, column]) for row, column in pairs] if n_expected else [float(iou[0].max())]
     return CaseComparison(
@@ -278,6 +275,17 @@ def compare_instances(case: Mapping[str, Any], expected: BestInstances, found: B
         score_drift=max(drift, default=0.0),
         ious=tuple(ious),
     )
+
+
+def matched_pairs(iou: NDArray[np.float64]) -> list[tuple[int, int]]:
+    """Which row of an IoU matrix [n, m] is which column: row after row the best column left, if it reaches 0.5."""
+    pairs: list[tuple[int, int]] = []
+    for row in range(iou.shape[0]):
+        free = [column for column in range(iou.shape[1]) if column not in {second for _, second in pairs}]
+        best = max(free, key=lambda column: iou[row, column], default=None)
+        if best is not None and iou[row, best] >= _SAME_THING_IOU:
+            pairs.append((row, best))
+    return pairs
 
 
 def mask_iou(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> NDArray[np.float64]:

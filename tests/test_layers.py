@@ -16,6 +16,7 @@ ROWS = [
     ["app"],
     ["annotator.cli"],
     ["annotator.model_commands"],
+    ["annotator.comparing"],
     ["annotator.ui.shell"],
     ["annotator.ui.panels"],
     ["annotator.ui.views", "annotator.ui.presence", "annotator.ui.origin_check"],
@@ -34,7 +35,7 @@ ROWS = [
     ["annotator.migrations"],
     ["annotator.records"],
     ["annotator.errors"],
-    ["engines.export"],
+    ["engines.export", "engines.side_by_side"],
     ["engines.compare"],
     ["engines.loader", "engines.check_files", "engines.triton_repository"],
     [
