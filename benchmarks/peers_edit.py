@@ -1,6 +1,7 @@
 """An edit of the phrase through samexporter's and osam's own Python inference, and through ours, on the same files.
 
     python benchmarks/peers_edit.py [BUNDLE] [--edits 12] [--sizes 640x480 4000x3000] [--peers samexporter osam]
+        [--processor-time]
 
 The peers are packages of PyPI and no part of this project; docs/benchmarks.md says how to install them beside it.
 From a SAM 3 bundle (without one, the small SAM 3 of shapes) the files that each peer reads are made; the peer and we
@@ -20,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
@@ -48,15 +50,17 @@ ROLES = ("vision", "text", "decoder")
 class Clock:
     """Adds up the time inside ONNX Runtime and lists which graphs run."""
 
+    now = staticmethod(time.perf_counter)
+
     def __init__(self) -> None:
         self.model_s = 0.0
         self.runs: list[str] = []
 
     def around(self, role: str, run: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*arguments: Any) -> Any:
-            started = time.perf_counter()
+            started = self.now()
             outputs = run(*arguments)
-            self.model_s += time.perf_counter() - started
+            self.model_s += self.now() - started
             self.runs.append(role)
             return outputs
 
@@ -67,8 +71,13 @@ class TimedPeerSession:
     """An ONNX Runtime session of a peer, timed; it asks for nothing else than what stands here."""
 
     def __init__(self, session: Any, role: str, clock: Clock) -> None:
-        self.run = clock.around(role, session.run)
+        self._run = clock.around(role, session.run)
         self.get_inputs, self.get_outputs = session.get_inputs, session.get_outputs
+        self.last: list[NDArray[Any]] = []
+
+    def run(self, *arguments: Any) -> list[NDArray[Any]]:
+        self.last = self._run(*arguments)
+        return self.last
 
 
 class TimedSession:
@@ -92,17 +101,21 @@ class Way:
     total_s: list[float] = field(default_factory=list)
     model_s: list[float] = field(default_factory=list)
     found: list[list[Mask]] = field(default_factory=list)
+    uncropped: Callable[[], list[Mask]] | None = None
+    """The masks of the last answer as they would be, did the peer not crop them."""
+    found_uncropped: list[list[Mask]] = field(default_factory=list)
     runs: str = ""
     """The graphs that the last edit ran."""
 
     def time(self, phrase: str) -> None:
         before, self.clock.runs = self.clock.model_s, []
-        started = time.perf_counter()
+        started = self.clock.now()
         answer = self.edit(phrase)
-        self.total_s.append(time.perf_counter() - started)
+        self.total_s.append(self.clock.now() - started)
         self.model_s.append(self.clock.model_s - before)
         self.runs = ", ".join(self.clock.runs)
         self.found.append(self.masks(answer))
+        self.found_uncropped.append(self.uncropped() if self.uncropped else [])
         time.sleep(PAUSE_S)
 
     @property
@@ -111,7 +124,7 @@ class Way:
 
     def forget(self) -> None:
         """What was measured while everything warmed up."""
-        self.total_s, self.model_s, self.found = [], [], []
+        self.total_s, self.model_s, self.found, self.found_uncropped = [], [], [], []
 
 
 def timed_segmenter(bundle: ModelBundle, clock: Clock) -> Segmenter:
@@ -187,11 +200,21 @@ def osam_ways(folder: Path, rgb: NDArray[np.uint8]) -> tuple[list[Way], Mapping[
     def masks(response: Any) -> list[Mask]:
         return [placed(one.mask, one.bounding_box, rgb.shape[:2]) for one in response.annotations]
 
+    def uncropped() -> list[Mask]:
+        shares = [one[0] for one in model._inference_sessions["decoder"].last[2]]
+        return [Mask.encode(cv2.resize(one, rgb.shape[1::-1], interpolation=cv2.INTER_LINEAR) > 0.5) for one in shares]
+
     names = ("backbone_fpn_1", "backbone_fpn_2", "vision_pos_enc_2")
     tensors = {name: one[None] for name, one in zip(names, kept.extra_features, strict=True)}
     ways = [
         Way("osam, picture in the request", lambda text: request(text, image=rgb), masks, clock),
-        Way("osam, features kept (labelme)", lambda text: request(text, image=rgb, image_embedding=kept), masks, clock),
+        Way(
+            "osam, features kept (labelme)",
+            lambda text: request(text, image=rgb, image_embedding=kept),
+            masks,
+            clock,
+            uncropped=uncropped,
+        ),
     ]
     return ways, {"backbone_fpn_0": kept.embedding[None], **tensors}
 
@@ -215,11 +238,11 @@ def local_osam_model(folder: Path) -> Any:
 
 
 def placed(mask: NDArray[np.bool_], box: Any, size: tuple[int, int]) -> Mask:
-    """A mask of a box's pixels, the far edge inclusive, as one of the picture."""
-    height, width = size
-    padded = np.zeros((height + mask.shape[0], width + mask.shape[1]), dtype=bool)
-    padded[box.ymin : box.ymax + 1, box.xmin : box.xmax + 1] = mask
-    return Mask.encode(padded[:height, :width])
+    """A mask of a box's pixels, the far edge inclusive, as one of the picture, beyond which the box may reach."""
+    (height, width), (tall, wide) = size, mask.shape
+    padded = np.zeros((height + 2 * tall, width + 2 * wide), dtype=bool)
+    padded[box.ymin + tall : box.ymax + tall + 1, box.xmin + wide : box.xmax + wide + 1] = mask
+    return Mask.encode(padded[tall : tall + height, wide : wide + width])
 
 
 PEERS = {"samexporter": ("sam3_samexporter", samexporter_ways), "osam": ("sam3_osam", osam_ways)}
@@ -253,9 +276,11 @@ def compare(peer: str, trio: Path, bundle: Path, rgb: NDArray[np.uint8], phrases
                 way.forget()
     report(f"{peer}'s files, {rgb.shape[1]}×{rgb.shape[0]}", ways, ours, own, len(phrases))
     alike = on_their_features(segmenter, tensors, rgb, phrases)
-    print(f"{peer}'s masks to ours:           {agreement(ways[1].found, ours.found)}")
-    print(f"  to ours on {peer}'s features:  {agreement(ways[1].found, alike)}")
-    print(f"ours to those of our own bundle: {agreement(ours.found, own.found)}\n")
+    print(f"- {peer}'s masks to ours: {agreement(ways[1].found, ours.found)}")
+    print(f"- {peer}'s masks to ours on the features that {peer} made: {agreement(ways[1].found, alike)}")
+    if any(ways[1].found_uncropped):
+        print(f"- the same, if {peer} did not crop: {agreement(ways[1].found_uncropped, alike)}")
+    print(f"- ours to those of our own bundle: {agreement(ours.found, own.found)}\n")
 
 
 def report(title: str, ways: list[Way], ours: Way, own: Way, n_edits: int) -> None:
@@ -279,7 +304,12 @@ def main() -> None:
     parser.add_argument("--edits", type=int, default=12)
     parser.add_argument("--sizes", type=size_of, nargs="+", default=[(640, 480), (4000, 3000)])
     parser.add_argument("--peers", choices=PEERS, nargs="+", default=list(PEERS))
+    parser.add_argument(
+        "--processor-time", action="store_true", help="of this process, where others keep the machine busy"
+    )
     arguments = parser.parse_args()
+    if arguments.processor_time:
+        Clock.now = staticmethod(time.process_time)
     phrases = [article + thing for article in ARTICLES for thing in THINGS][: arguments.edits]
     with tempfile.TemporaryDirectory() as room:
         for peer in arguments.peers:
