@@ -18,8 +18,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from annotator.errors import CommandError
-from annotator.exporters.protocol import SEGMENTATIONS, ExportOptions
-from annotator.exporting import DECISIONS, export_project, exporters
+from annotator.exporters.protocol import LAYOUTS, PICTURES, SEGMENTATIONS, ExportOptions
+from annotator.exporting import DECISIONS, check_options, export_project, exporters
 from annotator.importing import ImportOptions, ImportRun, importers, read_dataset
 from annotator.model_commands import app as models_app
 from annotator.models import DEFAULT_MODEL, model_loader
@@ -134,6 +134,11 @@ def export(
     min_area: Annotated[int, typer.Option(min=1, help="Leave out masks with fewer pixels.")] = 1,
     tolerance_px: Annotated[float, typer.Option(min=0, help="How far polygons may leave the mask's edge.")] = 0.0,
     category_base: Annotated[int, typer.Option(min=0, max=1, help="The id of the first category.")] = 1,
+    images: Annotated[str, typer.Option(metavar="|".join(PICTURES), help="Whether pictures come along.")] = "none",
+    ratio: Annotated[str, typer.Option(metavar="A/B/C", help="Shares of train, valid and test.")] = "80/10/10",
+    seed: Annotated[int, typer.Option(help="Which images go into which part.")] = 0,
+    by_folder: Annotated[bool, typer.Option("--by-folder", help="Keep sub-folders in one part.")] = False,
+    layout: Annotated[str, typer.Option(metavar="|".join(LAYOUTS), help="Where a part's files lie.")] = "annotations",
 ) -> None:
     """Write the project as a dataset, then read it back and check every mask."""
     options = ExportOptions(
@@ -141,7 +146,13 @@ def export(
         min_area=min_area,
         tolerance_px=tolerance_px,
         category_base=category_base,
+        images=_one_of(images, PICTURES, "--images"),
+        ratio=_ratio(ratio),
+        seed=seed,
+        by_folder=by_folder,
+        layout=_one_of(layout, LAYOUTS, "--layout"),
     )
+    check_options(format_name, options)
     with ProjectStore.open(project, create=False) as store:
         chosen = _one_of(decision, DECISIONS, "--decision")
         raise typer.Exit(_print_export(store, out, chosen, format_name, options, min_score))
@@ -302,7 +313,16 @@ def _print_export(
     for file in report.files:
         print(file)
     print(report.summary)
+    _say(exporters()[format_name].how_to_load)
     return SOME_FAILED if report.problems else DONE
+
+
+def _ratio(text: str) -> tuple[int, int, int]:
+    parts = text.split("/")
+    if len(parts) != 3 or not all(part.isdecimal() for part in parts) or not any(map(int, parts)):
+        raise CommandError(f"--ratio takes the shares of train, valid and test, such as 80/10/10; got '{text}'")
+    train, valid, test = map(int, parts)
+    return train, valid, test
 
 
 def _one_of(value: str, choices: Collection[str], option: str) -> str:

@@ -18,11 +18,20 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from engines.image_formats.openers import open_picture
-from engines.image_formats.orientation import turn_upright
+from engines.image_formats.orientation import UPRIGHT, turn_upright
 from engines.image_formats.source import PictureSource, decoder_failures, opened_file, read_whole
 from engines.image_search import IMAGE_SUFFIXES, find_images
 
-__all__ = ["IMAGE_SUFFIXES", "MAX_PIXELS", "ReadImage", "find_images", "image_size", "read_image", "write_preview"]
+__all__ = [
+    "IMAGE_SUFFIXES",
+    "MAX_PIXELS",
+    "ReadImage",
+    "find_images",
+    "image_size",
+    "is_stored_upright",
+    "read_image",
+    "write_preview",
+]
 
 MAX_PIXELS = 256_000_000
 """Every camera's picture fits (the largest phone sensors have 200 MP), and its RGB takes at most 768 MB."""
@@ -72,6 +81,12 @@ def image_size(path: Path, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
     """
     with opened_file(path) as (file, kind), decoder_failures(path, kind):
         return open_picture(PictureSource(path, kind, file, None, max_pixels)).upright_size
+
+
+def is_stored_upright(path: Path, max_pixels: int = MAX_PIXELS) -> bool:
+    """Whether the stored pixels stand as the picture is meant to be seen. Raises as `image_size`."""
+    with opened_file(path) as (file, kind), decoder_failures(path, kind):
+        return open_picture(PictureSource(path, kind, file, None, max_pixels)).orientation == UPRIGHT
 
 
 def write_preview(

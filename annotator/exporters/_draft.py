@@ -13,7 +13,7 @@ from typing import Self
 
 from annotator.exporters.protocol import ExportError
 
-_LEFT_BEHIND_S = 24 * 3600
+LEFT_BEHIND_S = 24 * 3600
 """A draft that nobody has written to for so long belongs to a run that was killed."""
 
 
@@ -67,5 +67,5 @@ class Draft:
 
 def _remove_left_behind(path: Path) -> None:
     for draft in path.parent.glob(f".{path.name}.*.part"):
-        if time.time() - draft.stat().st_mtime > _LEFT_BEHIND_S:
+        if time.time() - draft.stat().st_mtime > LEFT_BEHIND_S:
             draft.unlink(missing_ok=True)
