@@ -5,11 +5,10 @@ Exit codes: 0 done; 1 done, but some images failed; 2 wrong usage or nothing don
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
@@ -17,24 +16,24 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from annotator.dataset_commands import app as datasets_app
+from annotator.dataset_commands import print_export
 from annotator.errors import CommandError
-from annotator.exporters.protocol import LAYOUTS, PICTURES, SEGMENTATIONS, ExportOptions
-from annotator.exporting import DECISIONS, check_options, export_project, exporters
-from annotator.importing import ImportOptions, ImportRun, importers, read_dataset
+from annotator.exporters.protocol import ExportOptions
 from annotator.model_commands import app as models_app
 from annotator.models import DEFAULT_MODEL, model_loader
 from annotator.phrase_list import parse_phrases
 from annotator.predictor import Predictor
 from annotator.prelabel import Prelabeller, PrelabelOptions, PrelabelSummary
-from annotator.records import Decision
-from annotator.store import ProjectStore
+from annotator.repeats import DEFAULT_SUPPRESS_CONTAINMENT, DEFAULT_SUPPRESS_IOU
+from annotator.terminal import DONE, NOTHING_DONE, SOME_FAILED, ProjectOption, say, walk_with_progress
 from annotator.ui.shell import is_loopback, open_page
 from annotator.workspace import Workspace
 from engines.errors import PhrasemaskError
 from engines.loader import AUTO, runtimes
 from engines.protocols import Segmenter
+from engines.suppression import SuppressionLimits
 
-DONE, SOME_FAILED, NOTHING_DONE, STOPPED = 0, 1, 2, 130
 DEFAULT_FOLDER = Path(__file__).parents[1] / "samples"
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 7860
@@ -47,6 +46,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+app.add_typer(datasets_app)
 app.add_typer(models_app, name="models")
 
 ModelOption = Annotated[
@@ -55,7 +55,16 @@ ModelOption = Annotated[
 RuntimeOption = Annotated[str, typer.Option("--runtime", metavar="|".join([AUTO, *runtimes()]), help="What runs it.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Use a model although it has failed its check.")]
 DeviceOption = Annotated[str, typer.Option("--device", metavar="auto|cpu|cuda:N", help="Where it runs.")]
-ProjectOption = Annotated[Path, typer.Option("--project", metavar="DIR", help="The project folder.")]
+SuppressIouOption = Annotated[
+    float,
+    typer.Option("--suppress-iou", min=0, max=1, help="Of masks with a larger IoU the best stays; 1 keeps duplicates."),
+]
+SuppressContainmentOption = Annotated[
+    float,
+    typer.Option(
+        "--suppress-containment", min=0, max=1, help="A mask with more of it inside a better one goes; 1 keeps it."
+    ),
+]
 ScoreOption = Annotated[float, typer.Option(min=0, max=1, help="Suggestions below this score are left out.")]
 
 
@@ -69,6 +78,8 @@ def serve(
     port: Annotated[int, typer.Option(min=1, max=65535)] = DEFAULT_PORT,
     auth: Annotated[str | None, typer.Option(metavar="USER:PASS", help="Ask for this name and password.")] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser window.")] = True,
+    suppress_iou: SuppressIouOption = DEFAULT_SUPPRESS_IOU,
+    suppress_containment: SuppressContainmentOption = DEFAULT_SUPPRESS_CONTAINMENT,
     model: ModelOption = DEFAULT_MODEL,
     runtime: RuntimeOption = AUTO,
     device: DeviceOption = AUTO,
@@ -80,9 +91,10 @@ def serve(
     with _workspace(
         folder, project or _default_project(folder), model_loader(model, runtime, device, force=force)
     ) as workspace:
+        workspace.suppression = SuppressionLimits(suppress_iou, suppress_containment)
         page = open_page(workspace, host, port, credentials, open_browser=browser and _has_screen())
         with page, suppress(KeyboardInterrupt):
-            _say(f"Phrasemask over {workspace.folder.root}: http://{_shown_host(host)}:{port} (stop with Ctrl+C)")
+            say(f"Phrasemask over {workspace.folder.root}: http://{_shown_host(host)}:{port} (stop with Ctrl+C)")
             Event().wait()
 
 
@@ -114,84 +126,11 @@ def prelabel(
     with _workspace(folder, project, model_loader(model, runtime, device, force=force)) as workspace:
         kept = [workspace.keep_phrase(text, category) for text, category in wanted]
         run = Prelabeller(workspace, kept, PrelabelOptions(score_threshold, accept_above, redo))
-        _run_with_progress(run)
+        walk_with_progress(run.run(), len(run.images))
         code = _report_run(run.summary)
         if export_dir is not None:
-            code = max(code, _print_export(workspace.store, export_dir, "all", "coco", ExportOptions()))
+            code = max(code, print_export(workspace.store, export_dir, "all", "coco", ExportOptions()))
     raise typer.Exit(code)
-
-
-@app.command(epilog="Example: python app.py export --project labels --out dataset --segmentation both")
-def export(
-    project: ProjectOption,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the dataset is written.")],
-    format_name: Annotated[str, typer.Option("--format", metavar="|".join(exporters()))] = "coco",
-    segmentation: Annotated[str, typer.Option(metavar="|".join(SEGMENTATIONS), help="How masks are written.")] = "rle",
-    decision: Annotated[
-        str, typer.Option(metavar="|".join(DECISIONS), help="Which annotations; rejected ones never.")
-    ] = "accepted",
-    min_score: Annotated[float, typer.Option(min=0, max=1, help="Leave out suggestions with a lower score.")] = 0.0,
-    min_area: Annotated[int, typer.Option(min=1, help="Leave out masks with fewer pixels.")] = 1,
-    tolerance_px: Annotated[float, typer.Option(min=0, help="How far polygons may leave the mask's edge.")] = 0.0,
-    category_base: Annotated[int, typer.Option(min=0, max=1, help="The id of the first category.")] = 1,
-    images: Annotated[str, typer.Option(metavar="|".join(PICTURES), help="Whether pictures come along.")] = "none",
-    ratio: Annotated[str, typer.Option(metavar="A/B/C", help="Shares of train, valid and test.")] = "80/10/10",
-    seed: Annotated[int, typer.Option(help="Which images go into which part.")] = 0,
-    by_folder: Annotated[bool, typer.Option("--by-folder", help="Keep sub-folders in one part.")] = False,
-    layout: Annotated[str, typer.Option(metavar="|".join(LAYOUTS), help="Where a part's files lie.")] = "annotations",
-) -> None:
-    """Write the project as a dataset, then read it back and check every mask."""
-    options = ExportOptions(
-        segmentation=_one_of(segmentation, SEGMENTATIONS, "--segmentation"),
-        min_area=min_area,
-        tolerance_px=tolerance_px,
-        category_base=category_base,
-        images=_one_of(images, PICTURES, "--images"),
-        ratio=_ratio(ratio),
-        seed=seed,
-        by_folder=by_folder,
-        layout=_one_of(layout, LAYOUTS, "--layout"),
-    )
-    check_options(format_name, options)
-    with ProjectStore.open(project, create=False) as store:
-        chosen = _one_of(decision, DECISIONS, "--decision")
-        raise typer.Exit(_print_export(store, out, chosen, format_name, options, min_score))
-
-
-@app.command("import", epilog="Example: python app.py import instances.json --images photos --project labels")
-def import_dataset(
-    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="The dataset.")],
-    images: Annotated[Path, typer.Option("--images", metavar="FOLDER", help="The folder of its pictures.")],
-    project: ProjectOption,
-    format_name: Annotated[str, typer.Option("--format", metavar="|".join(importers()))] = "coco",
-    decision: Annotated[
-        str | None,
-        typer.Option(
-            "--as", metavar="accepted|pending", help="As human work or as suggestions; else as the file says."
-        ),
-    ] = None,
-    done: Annotated[bool, typer.Option("--done", help="Call the pictures reviewed.")] = False,
-) -> None:
-    """Add the annotations of a dataset to a project, for pictures of the folder; nothing there is changed."""
-    chosen = None if decision is None else Decision(_one_of(decision, ("accepted", "pending"), "--as"))
-    dataset = read_dataset(file, format_name)
-    with _workspace(images, project, model_loader(DEFAULT_MODEL, AUTO, AUTO)) as workspace:
-        run = ImportRun(workspace, dataset, file.name, ImportOptions(chosen, done))
-        _walk_with_progress(run.run(), run.n_images)
-    raise typer.Exit(_report_import(run))
-
-
-@app.command(epilog="Example: python app.py status --project labels --json")
-def status(
-    project: ProjectOption,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
-) -> None:
-    """Count images by state and annotations by decision and category."""
-    from annotator.project_status import describe_project, status_lines
-
-    with ProjectStore.open(project, create=False) as store:
-        described = describe_project(store)
-    print(json.dumps(described, indent=2, ensure_ascii=False) if as_json else "\n".join(status_lines(described)))
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -206,11 +145,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             raise CommandError("one argument is empty, perhaps an unset variable of the shell; write it out")
         app(given, prog_name="python app.py")
     except PhrasemaskError as error:
-        _say(f"error: {error}")
+        say(f"error: {error}")
     except BrokenPipeError:
         os._exit(DONE)
     except OSError as error:
-        _say(f"error: {error.strerror or error}: {error.filename or 'a file'}; what was saved before is safe")
+        say(f"error: {error.strerror or error}: {error.filename or 'a file'}; what was saved before is safe")
     sys.exit(NOTHING_DONE)
 
 
@@ -254,44 +193,12 @@ def _has_screen() -> bool:
     return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
-def _run_with_progress(run: Prelabeller) -> None:
-    _walk_with_progress(run.run(), len(run.images))
-
-
-def _walk_with_progress(steps: Iterator[object], n_images: int) -> None:
-    from tqdm import tqdm
-
-    n_done = 0
-    with tqdm(total=n_images, unit="image", delay=1, disable=None) as bar:
-        try:
-            for _ in steps:
-                bar.update()
-                n_done += 1
-        except KeyboardInterrupt:
-            bar.close()
-            _say(f"stopped after {n_done} of {n_images} images; run it again to go on")
-            raise typer.Exit(STOPPED) from None
-
-
-def _report_import(run: ImportRun) -> int:
-    """Say what came in; the exit code."""
-    summary = run.summary
-    for sentence in (*summary.notes, *summary.problems):
-        _say(sentence)
-    print(
-        f"{summary.n_images} images: {summary.n_annotations} annotations added, {summary.n_already} were there before"
-    )
-    if summary.problems:
-        return SOME_FAILED if summary.n_images else NOTHING_DONE
-    return DONE
-
-
 def _report_run(summary: PrelabelSummary) -> int:
     """Say what was done; the exit code."""
     for text, sentence in summary.understood.items():
-        _say(f"'{text}': {sentence}")
+        say(f"'{text}': {sentence}")
     for path, reason in summary.failures.items():
-        _say(f"skipped {path}: {reason}")
+        say(f"skipped {path}: {reason}")
     for text, n in summary.n_suggestions.items():
         print(f"{text}: {n} new")
     print(
@@ -301,38 +208,6 @@ def _report_run(summary: PrelabelSummary) -> int:
     if summary.failures and not summary.n_done + summary.n_already + summary.n_reviewed:
         return NOTHING_DONE
     return SOME_FAILED if summary.failures else DONE
-
-
-def _print_export(
-    store: ProjectStore, out: Path, decision: str, format_name: str, options: ExportOptions, min_score: float = 0.0
-) -> int:
-    """Write the dataset and say what was written; the exit code."""
-    report = export_project(store, out, format_name, DECISIONS[decision], options, min_score)
-    for sentence in (*report.problems, *report.notes):
-        _say(sentence)
-    for file in report.files:
-        print(file)
-    print(report.summary)
-    _say(exporters()[format_name].how_to_load)
-    return SOME_FAILED if report.problems else DONE
-
-
-def _ratio(text: str) -> tuple[int, int, int]:
-    parts = text.split("/")
-    if len(parts) != 3 or not all(part.isdecimal() for part in parts) or not any(map(int, parts)):
-        raise CommandError(f"--ratio takes the shares of train, valid and test, such as 80/10/10; got '{text}'")
-    train, valid, test = map(int, parts)
-    return train, valid, test
-
-
-def _one_of(value: str, choices: Collection[str], option: str) -> str:
-    if value not in choices:
-        raise CommandError(f"{option} takes one of: {', '.join(choices)}; got '{value}'")
-    return value
-
-
-def _say(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)
 
 
 def _speak_utf8() -> None:

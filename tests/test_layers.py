@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[1]
 ROWS = [
     ["app"],
     ["annotator.cli"],
-    ["annotator.model_commands"],
+    ["annotator.dataset_commands", "annotator.model_commands"],
+    ["annotator.terminal"],
     ["annotator.compiling", "annotator.comparing"],
     ["annotator.ui.shell"],
     ["annotator.ui.panels"],
