@@ -12,7 +12,8 @@ import annotator.importers
 from annotator.errors import CategoryNameError
 from annotator.importers.protocol import ImportedAnnotation, ImportedDataset, ImportedImage, Importer
 from annotator.records import Annotation, Decision, ImageRecord, NewAnnotation
-from annotator.workspace import REPEAT_IOU, Workspace
+from annotator.repeats import REPEAT_IOU
+from annotator.workspace import Workspace
 from engines.discovery import choose, discover
 from engines.errors import ImageError
 from engines.masks import Mask, iou_matrix

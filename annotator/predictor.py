@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from annotator.cache import FeatureCache
 from annotator.records import phrase_key
-from engines.protocols import Segmenter, SegmenterInfo
+from engines.protocols import Segmenter, SegmenterInfo, decode_many
 from engines.types import BoxPrompt, ImageFeatures, Instance, Phrase, SegmentOptions, Understanding
 
 FEATURES_LIMIT_BYTES = 2 << 30
@@ -139,8 +139,8 @@ class Predictor:
         ahead: bool = False,
     ) -> Answer:
         """What the model finds for a phrase and exemplar boxes at or above a score, or without one at any it gives."""
-        options = self.options if score_threshold is None else SegmentOptions(score_threshold=score_threshold)
-        key = image_id, phrase_key(phrase.text), options.score_threshold, tuple(boxes)
+        options = self._options(score_threshold)
+        key = _answer_key(image_id, phrase, options, boxes)
         known = self._answers.get(key)
         if known is not None:
             return known
@@ -155,6 +155,49 @@ class Predictor:
         self._answers.put(key, answer)
         return answer
 
+    def answer_many(
+        self,
+        image_id: str,
+        read: Callable[[], NDArray[np.uint8]],
+        phrases: Sequence[Phrase],
+        score_threshold: float | None = None,
+        *,
+        ahead: bool = False,
+    ) -> list[Answer]:
+        """What `answer` finds for each phrase, without boxes; those not at hand are asked of the model in one go."""
+        options = self._options(score_threshold)
+        keys = [_answer_key(image_id, phrase, options) for phrase in phrases]
+        answers = {key: self._answers.get(key) for key in keys}
+        missing = {key: phrase for key, phrase in zip(keys, phrases, strict=True) if answers[key] is None}
+        if missing:
+            features = self.encode(image_id, read, ahead=ahead)
+            found = self.decode(features, list(missing.values()), options.score_threshold, ahead=ahead)
+            for key, new in zip(missing, found, strict=True):
+                answers[key] = new
+                self._answers.put(key, new)
+        return [answer for key in keys if (answer := answers[key]) is not None]
+
+    def decode(
+        self,
+        features: ImageFeatures,
+        phrases: Sequence[Phrase],
+        score_threshold: float | None = None,
+        *,
+        ahead: bool = False,
+    ) -> list[Answer]:
+        """What the model finds for each phrase on an encoded image; nothing of it is remembered."""
+        options = self._options(score_threshold)
+        with self._answering.hold(ahead=ahead):
+            encoded = [self.segmenter.encode_phrase(phrase) for phrase in phrases]
+            found = decode_many(self.segmenter, features, encoded, options)
+        return [
+            Answer(phrase, tuple(instances), one.understanding)
+            for phrase, one, instances in zip(phrases, encoded, found, strict=True)
+        ]
+
+    def _options(self, score_threshold: float | None) -> SegmentOptions:
+        return self.options if score_threshold is None else SegmentOptions(score_threshold=score_threshold)
+
     def example_phrases(self, image_id: str, read: Callable[[], NDArray[np.uint8]]) -> list[str]:
         """Phrases that will find something on the image, as far as the model can tell unasked."""
         return self.segmenter.example_phrases(self.encode(image_id, read))
@@ -167,6 +210,10 @@ class Predictor:
             instance = self.segmenter.mask_box(features, box)
             self.timings = replace(self.timings, edit_ms=_ms_since(started))
         return instance
+
+
+def _answer_key(image_id: str, phrase: Phrase, options: SegmentOptions, boxes: Sequence[BoxPrompt] = ()) -> _AnswerKey:
+    return image_id, phrase_key(phrase.text), options.score_threshold, tuple(boxes)
 
 
 def _ms_since(started: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from annotator.errors import FolderMismatchError, ProjectNotFoundError, RevisionConflictError
@@ -22,11 +22,18 @@ from annotator.records import (
     phrase_key,
     xyxy_tuple,
 )
+from annotator.repeats import (
+    DEFAULT_LIMITS,
+    ChoiceRules,
+    Found,
+    chosen_places,
+    hidden_ids,
+    places_not_there,
+    places_shown,
+)
 from annotator.store import ProjectStore
-from engines.masks import Mask, iou_matrix
 from engines.types import BoxPrompt, Instance, Phrase
 
-REPEAT_IOU = 0.5
 _log = logging.getLogger(__name__)
 _FOLDER = "folder"
 
@@ -45,6 +52,8 @@ class Workspace:
         self.project = project
         self.previews = Previews(project)
         self.pictures = Pictures(store, folder, self.previews)
+        self.suppression = DEFAULT_LIMITS
+        """When an open suggestion is hidden on the page because something better shows the same thing."""
 
     @classmethod
     def open(cls, project: Path, predictor: Predictor, folder: Path | None = None) -> Workspace:
@@ -110,10 +119,19 @@ class Workspace:
         )
 
     def fresh_places(self, image_id: int, answer: Answer, category_name: str) -> list[int]:
-        """Places of the answer's instances that would be new annotations of that category on the image."""
+        """Places of the answer's instances that would be new annotations of that category, and not hidden ones."""
         named = [item.category_id for item in self.store.categories() if item.name == category_name]
         kept = KeptPhrase(0, answer.phrase.text, named[0] if named else 0)
-        return self._without_repeats(image_id, kept, answer.instances)
+        annotations = self.store.annotations(image_id)
+        places = places_not_there(kept, answer.instances, annotations)
+        return places_shown(kept, answer.instances, places, annotations, self.suppression)
+
+    def shown_annotations(self, image_id: int) -> tuple[list[Annotation], list[Annotation]]:
+        """The image's annotations, and apart from them the open suggestions that are hidden as repeats."""
+        annotations = self.store.annotations(image_id)
+        hidden = hidden_ids(annotations, self.suppression)
+        shown = [item for item in annotations if item.annotation_id not in hidden]
+        return shown, [item for item in annotations if item.annotation_id in hidden]
 
     def keep_phrase(self, text: str, category_name: str) -> KeptPhrase:
         """Keep a phrase for the project: it will be run on each image that is opened."""
@@ -164,11 +182,44 @@ class Workspace:
     def _store_answer(
         self, image_id: int, kept: KeptPhrase, answer: Answer, threshold: float, accept_above: float | None
     ) -> dict[int, int]:
-        bundle_id = self.predictor.info.bundle_id
-        fresh = self._without_repeats(image_id, kept, answer.instances)
-        new = [_suggestion(answer.instances[place], kept, bundle_id, accept_above) for place in fresh]
-        ids = self.store.replace_suggestions(image_id, kept.text, kept.category_id, bundle_id, threshold, new)
+        fresh = places_not_there(kept, answer.instances, self.store.annotations(image_id))
+        ids = self._replace(image_id, kept, [answer.instances[place] for place in fresh], threshold, accept_above)
         return dict(zip(fresh, ids, strict=True))
+
+    def suggest_found(
+        self,
+        image_id: int,
+        found: Sequence[Found],
+        score_threshold: float,
+        accept_above: float | None,
+        rules: ChoiceRules,
+    ) -> dict[str, int]:
+        """Store what was found for several phrases as suggestions in place of their earlier ones, as one action.
+
+        Returns how many by phrase. Phrases that have been forgotten since are left out, and all of them where a person
+        has reviewed the image since.
+        """
+        with self.store.atomic():
+            if self.store.image(image_id).done:
+                return {}
+            now_kept = {kept.phrase_id: kept for kept in self.store.kept_phrases()}
+            found = [(now_kept[kept.phrase_id], one) for kept, one in found if kept.phrase_id in now_kept]
+            chosen = chosen_places(found, self.store.annotations(image_id), rules)
+            for (kept, instances), places in zip(found, chosen, strict=True):
+                self._replace(image_id, kept, [instances[at] for at in places], score_threshold, accept_above)
+        return {kept.text: len(places) for (kept, _), places in zip(found, chosen, strict=True)}
+
+    def _replace(
+        self,
+        image_id: int,
+        kept: KeptPhrase,
+        instances: Sequence[Instance],
+        threshold: float,
+        accept_above: float | None,
+    ) -> list[int]:
+        bundle_id = self.predictor.info.bundle_id
+        new = [_suggestion(instance, kept, bundle_id, accept_above) for instance in instances]
+        return self.store.replace_suggestions(image_id, kept.text, kept.category_id, bundle_id, threshold, new)
 
     def missing_phrases(self, image_id: int) -> list[KeptPhrase]:
         """Kept phrases that this model has not been run with on this image."""
@@ -176,11 +227,16 @@ class Workspace:
         return [kept for kept in self.store.kept_phrases() if not self.store.has_run(image_id, kept.text, bundle_id)]
 
     def run_kept_phrases(self, image_id: int, *, ahead: bool = False) -> None:
-        """Suggest for every kept phrase that is missing on an image nobody has reviewed."""
-        if self.store.image(image_id).done:
+        """Suggest for every kept phrase that is missing on an image nobody has reviewed, all of them asked at once."""
+        missing = [] if self.store.image(image_id).done else self.missing_phrases(image_id)
+        if not missing:
             return
-        for kept in self.missing_phrases(image_id):
-            self.suggest(image_id, kept, ahead=ahead)
+        image = self.open_image(image_id)
+        threshold = self.predictor.options.score_threshold
+        phrases = [Phrase(kept.text) for kept in missing]
+        self.predictor.answer_many(str(image.sha256), lambda: self.pictures.rgb(image), phrases, threshold, ahead=ahead)
+        for kept in missing:
+            self.suggest(image_id, kept, threshold, ahead=ahead)
 
     def decide(
         self,
@@ -194,10 +250,18 @@ class Workspace:
         """Record a person's decisions by annotation id, and whether the image is reviewed, as one undoable step."""
         return self.store.decide(image_id, decisions, revision, label, done=done)
 
-    def finish(self, image_id: int, score_threshold: float, revision: int | None) -> Action:
-        """Accept every suggestion at or above the threshold and call the image reviewed."""
+    def finish(
+        self, image_id: int, score_threshold: float, revision: int | None, seen: Collection[int] | None = None
+    ) -> Action:
+        """Accept every suggestion at or above the threshold and call the image reviewed.
+
+        `seen` has the ids of those that were on the screen; None means those that are not hidden now.
+        """
+        if seen is None:
+            seen = {item.annotation_id for item in self.shown_annotations(image_id)[0]}
         pending = self.store.annotations(image_id, [Decision.PENDING])
-        accepted = {item.annotation_id: Decision.ACCEPTED for item in pending if (item.score or 0.0) >= score_threshold}
+        sure = [item.annotation_id for item in pending if (item.score or 0.0) >= score_threshold]
+        accepted = {annotation_id: Decision.ACCEPTED for annotation_id in sure if annotation_id in seen}
         label = f"accept {len(accepted)} and finish" if accepted else "finish"
         return self.decide(image_id, accepted, revision, label, done=True)
 
@@ -233,25 +297,6 @@ class Workspace:
         same = (item for item in self.store.categories() if phrase_key(item.name) == key)
         return next(same, None) or self.store.ensure_category(name)
 
-    def _without_repeats(self, image_id: int, kept: KeptPhrase, instances: Sequence[Instance]) -> list[int]:
-        """Places of the instances that no other annotation of the category already covers."""
-        if not instances:
-            return []
-        others = [item.mask for item in self.store.annotations(image_id) if _counts_as_repeat(item, kept)]
-        same_size = [mask for mask in others if _size(mask) == _size(instances[0].mask)]
-        if not same_size:
-            return list(range(len(instances)))
-        overlap = iou_matrix([instance.mask for instance in instances], same_size).max(axis=1)
-        return [place for place, iou in enumerate(overlap) if iou < REPEAT_IOU]
-
-
-def _counts_as_repeat(item: Annotation, kept: KeptPhrase) -> bool:
-    """The phrase's own open suggestions are about to be replaced; a rejected one must not come back."""
-    if item.category_id != kept.category_id:
-        return False
-    own = phrase_key(item.phrase or "") == phrase_key(kept.text)
-    return not (own and item.decision is Decision.PENDING)
-
 
 def _suggestion(instance: Instance, kept: KeptPhrase, bundle_id: str, accept_above: float | None) -> NewAnnotation:
     sure = accept_above is not None and instance.score >= accept_above
@@ -263,10 +308,6 @@ def _name_of(boxes: Sequence[BoxPrompt]) -> str:
     """What stands for the phrase of annotations that boxes alone found."""
     x1, y1, x2, y2 = boxes[0].xyxy
     return f"like the box at {x1:.0f},{y1:.0f} of {x2 - x1:.0f}×{y2 - y1:.0f}"
-
-
-def _size(mask: Mask) -> tuple[int, int]:
-    return mask.height, mask.width
 
 
 def _sync(store: ProjectStore, images: ImageFolder) -> None:

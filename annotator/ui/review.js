@@ -85,7 +85,8 @@
     }
     const { id } = state.view.image;
     const draft = state.draft?.instances.length ? state.draft : null;
-    const saved = page.write("finish", id, { threshold: state.threshold, draft: draft && forServer(draft) });
+    const seen = visibleInstances().filter((item) => item.decision === "pending").map((item) => item.id);
+    const saved = page.write("finish", id, { threshold: state.threshold, seen, draft: draft && forServer(draft) });
     if (draft) draftTaken(draft);
     const view = await saved;
     if (!view) return undefined;

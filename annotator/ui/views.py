@@ -37,9 +37,12 @@ def image_view(workspace: Workspace, image_id: int) -> View:
     """An image with everything on it; a file that cannot be read has its reason instead of a picture."""
     picture = _picture(workspace, image_id)
     image = workspace.store.image(image_id)
+    shown, hidden = workspace.shown_annotations(image_id)
     return {
         "image": {**queue_row(image), **picture, "height": image.height, "width": image.width},
-        "annotations": [annotation_view(item) for item in workspace.store.annotations(image_id)],
+        "annotations": [annotation_view(item) for item in shown],
+        "hidden_scores": [item.score for item in hidden],
+        "suppression": {"iou": workspace.suppression.iou, "containment": workspace.suppression.containment},
         **project_view(workspace, image_id),
     }
 

@@ -1,5 +1,5 @@
 const page = window.phrasemask;
-page.connect(server, ["decide", "finish", "relabel", "undo", "redo"]);
+page.connect(server, ["decide", "finish", "relabel", "set_suppression", "undo", "redo"]);
 
 const find = (selector) => element.querySelector(selector);
 const list = find(".instance-list");
@@ -87,13 +87,44 @@ function draw(state) {
   find(".instances-count").textContent = visible.length + (hiddenBelow ? ` + ${hiddenBelow} below` : "");
   slider.value = state.threshold;
   slider.min = state.model?.score_floor ?? 0;
-  find("output").textContent = state.threshold.toFixed(2);
+  find(".threshold output").textContent = state.threshold.toFixed(2);
+  drawRepeats(state);
   const empty = find(".instances-empty");
   empty.hidden = visible.length > 0;
   empty.textContent = state.view?.image.failure ? "This file cannot be labelled." : "Nothing yet: type a phrase, or press B and draw a box.";
   const open = visible.some((item) => item.decision === "pending");
   find(".accept-all").disabled = !open;
   find(".reject-all").disabled = !visible.some((item) => item.decision !== "rejected" && !item.drawn);
+}
+
+// ---- duplicates: hidden by Python, which has the masks at full size -----------------------------------
+
+const limits = { iou: find(".repeats-iou"), containment: find(".repeats-containment") };
+
+function drawRepeats({ view, threshold }) {
+  const n_hidden = (view?.hidden_scores ?? []).filter((score) => score >= threshold - 1e-9).length;
+  find(".repeats-count").textContent = n_hidden ? `${n_hidden} hidden` : "none hidden";
+  for (const [name, input] of Object.entries(limits)) {
+    if (view && input !== document.activeElement) input.value = view.suppression[name] ?? 1;
+    sayLimit(input);
+  }
+}
+
+function sayLimit(input) {
+  const limit = Number(input.value);
+  input.closest("label").querySelector("output").textContent = limit < 1 ? limit.toFixed(2) : "off";
+}
+
+async function setSuppression() {
+  const { id } = page.state.view.image;
+  const request = { id, iou: Number(limits.iou.value), containment: Number(limits.containment.value) };
+  const view = await page.call("set_suppression", request, "instances");
+  if (view) page.show(view);
+}
+
+for (const input of Object.values(limits)) {
+  input.addEventListener("input", () => sayLimit(input));
+  input.addEventListener("change", setSuppression);
 }
 
 slider.addEventListener("input", () => page.update({ threshold: Number(slider.value) }));

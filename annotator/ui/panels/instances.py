@@ -8,6 +8,7 @@ from annotator.records import Action, Decision
 from annotator.ui.panel import Reply, Request, ServerFunction, boxes_in, build_panel, text_in
 from annotator.ui.views import image_view
 from annotator.workspace import Workspace
+from engines.suppression import SuppressionLimits
 
 if TYPE_CHECKING:
     import gradio
@@ -36,12 +37,14 @@ def instance_functions(workspace: Workspace) -> list[ServerFunction]:
         return image_view(workspace, image_id)
 
     def finish(request: Request) -> Reply:
-        """Accept what is left at or above the threshold and call the image reviewed."""
+        """Accept what is left at or above the threshold, of what was seen, and call the image reviewed."""
         image_id, revision = int(request["id"]), int(request["revision"])
         _answer_draft(workspace, image_id, request.get("draft"))
         with workspace.store.atomic():
-            _, revision = _store_draft(workspace, image_id, request.get("draft"), revision)
-            workspace.finish(image_id, float(request["threshold"]), revision)
+            ids, revision = _store_draft(workspace, image_id, request.get("draft"), revision)
+            seen = [ids.get(key, key) for key in map(str, request["seen"])]
+            stored = {int(key) for key in seen if not key.startswith(_DRAFT)}
+            workspace.finish(image_id, float(request["threshold"]), revision, stored)
         return image_view(workspace, image_id)
 
     def relabel(request: Request) -> Reply:
@@ -51,6 +54,11 @@ def instance_functions(workspace: Workspace) -> list[ServerFunction]:
             image_id, [int(request["annotation_id"])], text_in(request, "category"), int(request["revision"])
         )
         return image_view(workspace, image_id)
+
+    def set_suppression(request: Request) -> Reply:
+        """Hide fewer or more of the suggestions that repeat something better; the model is not run again."""
+        workspace.suppression = SuppressionLimits(_share(request, "iou"), _share(request, "containment"))
+        return image_view(workspace, int(request["id"]))
 
     def undo(request: Request) -> Reply:
         """Take back the last step, wherever it was made."""
@@ -66,7 +74,15 @@ def instance_functions(workspace: Workspace) -> list[ServerFunction]:
         image_id = action.image_id if action else shown
         return {**image_view(workspace, image_id), "label": action.label if action else None}
 
-    return [decide, finish, relabel, undo, redo]
+    return [decide, finish, relabel, set_suppression, undo, redo]
+
+
+def _share(request: Request, name: str) -> float:
+    """A number from 0 to 1."""
+    share = float(request[name])
+    if not 0 <= share <= 1:
+        raise ValueError(f"{name} is not from 0 to 1")
+    return share
 
 
 def _answer_draft(workspace: Workspace, image_id: int, draft: Request | None) -> None:

@@ -210,10 +210,10 @@ for (const input of [phraseInput, categoryInput]) {
 find(".keep").addEventListener("click", keep);
 page.onDraftTaken((key) => { if (question().key === key) clear(); });
 
-// Words that stand in the box when another image opens, and boxes that are drawn, are asked about too.
+// Words that stand in the box when another image opens, and boxes that are drawn, are asked about too; again when other duplicates are to be hidden.
 let askedAbout = "";
 page.subscribe((state) => {
-  const about = JSON.stringify([state.view?.image.id, state.exemplars]);
+  const about = JSON.stringify([state.view?.image.id, state.view?.suppression, state.exemplars]);
   if (about !== askedAbout) {
     askedAbout = about;
     if (question().key || state.draft) ask();
