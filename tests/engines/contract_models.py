@@ -416,10 +416,10 @@ def write_older_samexporter_vision(path: Path) -> None:
 def write_osam_vision(path: Path, bundle: Path) -> None:
     """One that takes pictures of 1008 pixels, which osam always makes; the mean of some is one pixel of the bundle."""
     source = Source.of(bundle)
-    graph = _trio_vision(source)
     cells = NATIVE_SIDE // source.side
     if cells == 1:
         return
+    graph = _trio_vision(source)
     del graph.graph.input[:]
     graph.takes("image", UINT8, (3, NATIVE_SIDE, NATIVE_SIDE))
     graph.first("Cast", "images", "pixels", to=FLOAT)
