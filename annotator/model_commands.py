@@ -10,15 +10,22 @@ from typing import Annotated
 import typer
 
 from annotator.comparing import compare_models, comparison_lines, left_out_lines
+from annotator.compiling import compile_model, engine_line
 from annotator.errors import CommandError
 from annotator.models import list_models, list_runtimes, model_folders
 from engines.bundle import locate_bundle
+from engines.discovery import choose
+from engines.errors import EngineCancelledError
 from engines.loader import open_bundle
+from engines.tensorrt_engines.key import BuildOptions
+from engines.tensorrt_engines.library import LIBRARIES
+from engines.tensorrt_engines.provide import target_architecture
 from engines.triton_repository import write_triton_repository
 
 FAILED = 1
+STOPPED = 130
 
-app = typer.Typer(help="List installed models and runtimes, export or check one.", rich_markup_mode=None)
+app = typer.Typer(help="List installed models and runtimes; export, check or compile one.", rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True, epilog="Example: python app.py models")
@@ -31,6 +38,8 @@ def models(context: typer.Context) -> None:
         print(f"    family {row.family}, precision {row.precision}, licence {row.licence}, in {row.folder}")
         for note in row.notes:
             print(f"    note: {note}")
+        for engine in row.engines:
+            print(f"    {engine_line(engine)}")
         if row.problem:
             print(f"    cannot be used: {row.problem}")
     for runtime in list_runtimes():
@@ -109,6 +118,38 @@ def compare(
     print(json.dumps(comparison.as_dict(), ensure_ascii=False) if as_json else "\n".join(comparison_lines(comparison)))
     if any(one.failed for one in comparison.left_out):
         raise typer.Exit(FAILED)
+
+
+@app.command("compile", epilog="Example: python app.py models compile sam3-fp16 --runtime tensorrt")
+def compile_engines(
+    model: Annotated[str, typer.Argument(metavar="NAME|DIR", help="A model.")],
+    runtime: Annotated[str, typer.Option(metavar="|".join(LIBRARIES), help="What is to run the engines.")],
+    device: Annotated[str, typer.Option(metavar="auto|cuda:N", help="The GPU to build for.")] = "auto",
+    clean: Annotated[bool, typer.Option("--clean", help="Then delete engines that serve nothing any more.")] = False,
+    workspace_gb: Annotated[
+        float | None, typer.Option(min=0.01, help="GPU memory that a layer may use while it runs, in GiB.")
+    ] = None,
+    version_compatible: Annotated[
+        bool, typer.Option("--version-compatible", help="Later versions of the library load them too.")
+    ] = False,
+    hardware_compatible: Annotated[
+        bool, typer.Option("--hardware-compatible", help="For every GPU from Ampere on.")
+    ] = False,
+    target_arch: Annotated[
+        str, typer.Option(metavar="smNN", help="For a GPU that is not here; tensorrt-rtx alone can.")
+    ] = "",
+) -> None:
+    """Build the engines of a model for TensorRT, once; needs the extra of the runtime."""
+    bundle = open_bundle(locate_bundle(model, model_folders()))
+    library = choose(LIBRARIES, "runtime with engines", runtime)
+    architecture = target_architecture(library, device, hardware_compatible, target_arch)
+    options = BuildOptions(workspace_gb, version_compatible)
+    try:
+        for line in compile_model(library, bundle, architecture, options, clean=clean):
+            print(line)
+    except EngineCancelledError as error:
+        _say(str(error))
+        raise typer.Exit(STOPPED) from None
 
 
 def _say(sentence: str) -> None:

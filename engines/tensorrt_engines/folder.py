@@ -95,22 +95,15 @@ class EngineFolder:
             raise EngineFolderError([record.path.parent], error.strerror or str(error)) from None
         return judged
 
-    def remove(self, record: EngineRecord) -> None:
-        """Delete the record, then the engine."""
-        for path in (_record_path(record), record.path):
-            path.unlink(missing_ok=True)
-
     def clean(self, is_current: Callable[[EngineRecord], bool]) -> list[str]:
-        """Delete engines that are not current, damaged ones, and what a killed process left; answers their names.
+        """Delete engines that are not current, damaged ones, and what a killed process left; answers the files' names.
 
         To be called inside `alone`.
         """
-        for record in self.records():
-            if not is_current(record) or self.content(record) is None:
-                self.remove(record)
-        kept = {path for record in self.records() for path in (record.path, _record_path(record))}
+        current = [one for one in self.records() if is_current(one) and self.content(one) is not None]
+        kept = {path for record in current for path in (record.path, _record_path(record))}
         dropped = [path for place in self.places for path in _listed(place) if path not in kept]
-        for path in dropped:
+        for path in sorted(dropped, key=lambda path: path.suffix != ".json"):  # an engine is gone with its record
             path.unlink(missing_ok=True)
         return [path.name for path in dropped]
 

@@ -38,13 +38,15 @@ class BuildProgress:
         return not self.stopped
 
     def finish(self, name: str) -> None:
-        """A phase ends, also after a stop."""
+        """A phase ends, also after a stop. The last step of the outermost one is told of by nothing else."""
         self._phases.pop(name, None)
+        if not self._phases:
+            self._tell(name, 1.0)
 
-    def _tell(self, name: str) -> None:
+    def _tell(self, name: str, share: float | None = None) -> None:
         if self.stopped:
             return
-        self._largest = max(self._largest, self._share())
+        self._largest = max(self._largest, self._share() if share is None else share)
         try:
             self.stopped = not self._progress(name, self._largest)
         except BaseException as error:  # noqa: BLE001 - raised again when the build has ended
