@@ -23,6 +23,7 @@
     │   └── NoReferenceAnswersError(LookupError)        a model that holds no answers of its original
     ├── UnknownKindError(LookupError)      a family, runtime or format that is not installed
     ├── RuntimeUnavailableError(RuntimeError)   a runtime or device that cannot be used here
+    ├── DeviceMemoryError(MemoryError)     a GPU without room for what is run
     ├── GraphLoadError(RuntimeError)       a graph that the runtime refuses
     │   ├── EngineBuildError               no engine can be built of it
     │   └── EngineFailedCheckError         its engine answers wrongly
@@ -220,6 +221,15 @@ class RuntimeUnavailableError(PhrasemaskError, RuntimeError):
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"{name} cannot be used here: {reason}")
+
+
+class DeviceMemoryError(PhrasemaskError, MemoryError):
+    """A device has no memory left for what is run on it; runtimes raise it, so that a smaller batch can be tried."""
+
+    def __init__(self, device: str, graph: str) -> None:
+        super().__init__(
+            f"{device} has no memory left to run {graph}; close other programs that use it, or choose a smaller model"
+        )
 
 
 class GraphLoadError(PhrasemaskError, RuntimeError):

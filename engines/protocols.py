@@ -120,6 +120,53 @@ Progress = Callable[[str, float], bool]
 
 
 @dataclass(frozen=True)
+class PreparedImage:
+    """An image shrunk or stretched for its encoder; `pixels` are opaque to all but the family that made them.
+
+    `height` and `width` are those of the upright original, in pixels.
+    """
+
+    image_id: str
+    height: int
+    width: int
+    pixels: NDArray[np.uint8]
+
+
+@runtime_checkable
+class EncodesTogether(Protocol):
+    """A segmenter whose work on a picture before the encoder can be done apart, and that may encode several at once."""
+
+    @property
+    def images_at_once(self) -> int:
+        """How many images go best through the encoder together, on the device it is on; 1 where it takes no more."""
+
+    def prepare_image(self, rgb: NDArray[np.uint8], image_id: str) -> PreparedImage:
+        """What the encoder needs of an upright (H, W, 3) uint8 RGB image; from any thread, without the model."""
+
+    def encode_images(self, images: Sequence[PreparedImage]) -> list[ImageFeatures]:
+        """What `encode_image` finds for each image. Raises `DeviceMemoryError` for more than the device can hold."""
+
+
+def images_at_once(segmenter: Segmenter) -> int:
+    """How many images are best encoded together."""
+    return segmenter.images_at_once if isinstance(segmenter, EncodesTogether) else 1
+
+
+def prepare_image(segmenter: Segmenter, rgb: NDArray[np.uint8], image_id: str) -> PreparedImage:
+    """An upright (H, W, 3) uint8 RGB image as `encode_images` takes it."""
+    if isinstance(segmenter, EncodesTogether):
+        return segmenter.prepare_image(rgb, image_id)
+    return PreparedImage(image_id, rgb.shape[0], rgb.shape[1], rgb)
+
+
+def encode_images(segmenter: Segmenter, images: Sequence[PreparedImage]) -> list[ImageFeatures]:
+    """What `Segmenter.encode_image` finds for each image; at once where the segmenter can."""
+    if isinstance(segmenter, EncodesTogether):
+        return segmenter.encode_images(images)
+    return [segmenter.encode_image(image.pixels, image.image_id) for image in images]
+
+
+@dataclass(frozen=True)
 class Availability:
     """Whether something can be used on this machine, and if not, why."""
 

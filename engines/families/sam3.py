@@ -16,11 +16,18 @@ from numpy.typing import NDArray
 from engines.bundle import ModelBundle
 from engines.errors import NothingFoundError
 from engines.families._sam3.answer import SCORE_FLOOR, Answer
-from engines.families._sam3.contract import FEATURES, TOKENIZER_FILE, check_contract, context_length, image_side
+from engines.families._sam3.contract import (
+    FEATURES,
+    TOKENIZER_FILE,
+    check_contract,
+    context_length,
+    image_side,
+    takes_several_images,
+)
 from engines.families._sam3.picture import stretched
 from engines.families._sam3.prompts import box_feeds
 from engines.families._sam3.tokens import PhraseTokenizer, Tokens
-from engines.protocols import Capabilities, Family, SegmenterInfo, Session
+from engines.protocols import Capabilities, Family, PreparedImage, SegmenterInfo, Session
 from engines.types import (
     BoxPrompt,
     ImageFeatures,
@@ -34,6 +41,7 @@ from engines.types import (
 _BOXES_ALONE = "visual"
 """What stood for the phrase in training when only boxes said what to look for."""
 _KEPT_PHRASES = 512
+_IMAGES_PER_RUN = 4
 _PHRASES_PER_RUN = 4
 """At full size each phrase makes 33 MB of mask logits, and several times that inside the decoder."""
 
@@ -55,6 +63,7 @@ class Sam3Segmenter:
         context = context_length(bundle)
         self._tokenizer = PhraseTokenizer(bundle.file(TOKENIZER_FILE), context)
         self._vision = open_graph("vision")
+        self._takes_several = takes_several_images(bundle)
         self._encode_tokens = _text_encoder(open_graph("text"), context)
         self._decoder = open_graph("decoder")
         self.info = SegmenterInfo(
@@ -67,12 +76,33 @@ class Sam3Segmenter:
             capabilities=_CAPABILITIES,
         )
 
+    @property
+    def images_at_once(self) -> int:
+        """A few on a GPU, where the graph takes several; one on a CPU, which has enough to do with it."""
+        return _IMAGES_PER_RUN if self._takes_several and self._vision.device != "cpu" else 1
+
     def encode_image(self, rgb: NDArray[np.uint8], image_id: str) -> ImageFeatures:
         """Features of an upright (H, W, 3) uint8 RGB image of any size, at three scales."""
-        outputs = self._vision.run({"image": stretched(rgb, self._side)})
-        tensors = {name: outputs[name] for name in FEATURES}
+        return self.encode_images([self.prepare_image(rgb, image_id)])[0]
+
+    def prepare_image(self, rgb: NDArray[np.uint8], image_id: str) -> PreparedImage:
+        """The picture stretched to what the vision graph takes."""
+        return PreparedImage(image_id, rgb.shape[0], rgb.shape[1], stretched(rgb, self._side))
+
+    def encode_images(self, images: Sequence[PreparedImage]) -> list[ImageFeatures]:
+        """Features of each image; in one run of the graph where it takes several."""
+        if len(images) > 1 and not self._takes_several:
+            return [self.encode_images([image])[0] for image in images]
+        outputs = self._vision.run({"image": np.concatenate([image.pixels for image in images])})
+        return [self._features(image, outputs, row) for row, image in enumerate(images)]
+
+    def _features(self, image: PreparedImage, outputs: Mapping[str, NDArray[Any]], row: int) -> ImageFeatures:
+        """Of one row of the outputs; of several, each gets arrays of its own, so that it can outlive the others."""
+        tensors = {name: outputs[name][row : row + 1] for name in FEATURES}
+        if len(outputs[FEATURES[0]]) > 1:
+            tensors = {name: tensor.copy() for name, tensor in tensors.items()}
         nbytes = sum(tensor.nbytes for tensor in tensors.values())
-        return ImageFeatures(self.info.bundle_id, image_id, rgb.shape[0], rgb.shape[1], tensors, nbytes)
+        return ImageFeatures(self.info.bundle_id, image.image_id, image.height, image.width, tensors, nbytes)
 
     def encode_phrase(self, phrase: Phrase) -> PhraseFeatures:
         """Features of a phrase, kept for the next time; raises `PhraseError` for one of punctuation alone."""

@@ -27,7 +27,7 @@ from engines.families._starter.salience import Salience
 from engines.families._starter.separation import separated
 from engines.families._starter.vocabulary import Vocabulary, Wanted
 from engines.masks import Mask, suppress
-from engines.protocols import Capabilities, Family, SegmenterInfo, Session
+from engines.protocols import Capabilities, Family, PreparedImage, SegmenterInfo, Session
 from engines.types import BoxPrompt, ImageFeatures, Instance, Phrase, PhraseFeatures, SegmentOptions
 
 _VOCABULARY_FILE = "vocabulary.json"
@@ -52,11 +52,26 @@ class StarterSegmenter:
             capabilities=_CAPABILITIES,
         )
 
+    @property
+    def images_at_once(self) -> int:
+        """One: the detector takes no more."""
+        return 1
+
     def encode_image(self, rgb: NDArray[np.uint8], image_id: str) -> ImageFeatures:
         """Detections of an upright (H, W, 3) uint8 RGB image, and a working copy of it of at most three megapixels."""
-        copy = working_copy(rgb)
-        tensors, nbytes = to_tensors(copy, detect(self._detector, copy))
-        return ImageFeatures(self.info.bundle_id, image_id, rgb.shape[0], rgb.shape[1], tensors, nbytes)
+        return self.encode_images([self.prepare_image(rgb, image_id)])[0]
+
+    def prepare_image(self, rgb: NDArray[np.uint8], image_id: str) -> PreparedImage:
+        """The working copy."""
+        return PreparedImage(image_id, rgb.shape[0], rgb.shape[1], working_copy(rgb))
+
+    def encode_images(self, images: Sequence[PreparedImage]) -> list[ImageFeatures]:
+        """As `encode_image` for each image."""
+        return [self._encoded(image) for image in images]
+
+    def _encoded(self, image: PreparedImage) -> ImageFeatures:
+        tensors, nbytes = to_tensors(image.pixels, detect(self._detector, image.pixels))
+        return ImageFeatures(self.info.bundle_id, image.image_id, image.height, image.width, tensors, nbytes)
 
     def encode_phrase(self, phrase: Phrase) -> PhraseFeatures:
         """The categories that the phrase's head nouns stand for."""

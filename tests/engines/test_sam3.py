@@ -16,7 +16,14 @@ from engines.errors import BoxError, BundleManifestError, NothingFoundError, Phr
 from engines.families.sam3 import FAMILY, Sam3Segmenter
 from engines.loader import load_segmenter
 from engines.masks import Mask, iou_matrix
-from engines.protocols import DecodesTogether, decode_many
+from engines.protocols import (
+    DecodesTogether,
+    EncodesTogether,
+    decode_many,
+    encode_images,
+    images_at_once,
+    prepare_image,
+)
 from engines.types import BoxPrompt, ImageFeatures, Instance, Phrase, SegmentOptions
 
 EVERYTHING = SegmentOptions(score_threshold=0.0)
@@ -135,6 +142,40 @@ def test_several_phrases_in_one_run_find_what_each_finds_alone(segmenter, encode
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_allclose([a.score for a in one], [b.score for b in other], atol=1e-4)
         assert all(iou_matrix([a.mask], [b.mask])[0, 0] > 0.999 for a, b in zip(one, other, strict=True))
+
+
+def test_pictures_of_different_sizes_encoded_together_are_as_encoded_alone(segmenter, runs):
+    files = ["shapes_00.png", "shapes_10.png", "shapes_01.png"]
+    alone = [segmenter.encode_image(picture(file), file) for file in files]
+    runs.clear()
+    prepared = [prepare_image(segmenter, picture(file), file) for file in files]
+    together = encode_images(segmenter, prepared)
+    assert runs == {"vision": 1}
+    for one, other in zip(alone, together, strict=True):
+        assert (one.image_id, one.height, one.width, one.nbytes) == (
+            other.image_id,
+            other.height,
+            other.width,
+            other.nbytes,
+        )
+        for name, tensor in one.tensors.items():
+            np.testing.assert_allclose(other.tensors[name], tensor, atol=1e-3)
+            assert other.tensors[name].base is None
+
+
+def test_on_a_cpu_pictures_go_through_the_encoder_one_by_one(segmenter):
+    assert images_at_once(segmenter) == 1
+
+
+def test_pictures_together_work_with_any_segmenter(segmenter):
+    class OneByOne:
+        def encode_image(self, rgb, image_id):
+            return image_id, rgb.shape
+
+    assert isinstance(segmenter, EncodesTogether)
+    images = [prepare_image(OneByOne(), np.zeros((4, side, 3), np.uint8), str(side)) for side in (5, 6)]
+    assert images_at_once(OneByOne()) == 1
+    assert encode_images(OneByOne(), images) == [("5", (4, 5, 3)), ("6", (4, 6, 3))]
 
 
 def test_no_phrase_finds_nothing_and_runs_nothing(segmenter, encoded, runs):

@@ -39,6 +39,11 @@ def image_side(bundle: ModelBundle) -> int:
     return _fixed(bundle, bundle.graphs["vision"], "image", 3)
 
 
+def takes_several_images(bundle: ModelBundle) -> bool:
+    """Whether the vision graph leaves it free how many pictures go in together."""
+    return next(spec.shape for spec in bundle.graphs["vision"].inputs if spec.name == "image")[0] is None
+
+
 def _fixed(bundle: ModelBundle, graph: GraphSpec, tensor: str, axis: int) -> int:
     shape = next(spec.shape for spec in graph.inputs if spec.name == tensor)
     size = shape[axis] if axis < len(shape) else None
