@@ -76,16 +76,7 @@ def find_checkpoint(path: Path) -> Checkpoint:
 
 def load_part(checkpoint: Checkpoint, role: str, image_size: int) -> Any:
     """The transformers model in float32 with the weights of one part; all others stay empty (on `meta`)."""
-    torch, _ = import_or_explain("torch"), import_or_explain("transformers")
-    configuration, model_class = model_classes(checkpoint.kind)
-    try:
-        config = configuration(**_resized(checkpoint, image_size))
-        with torch.device("meta"):
-            model = model_class(config)
-    except Exception as error:  # noqa: BLE001 - a configuration of something else fails anywhere in there
-        raise CheckpointError(
-            checkpoint.path, f"its configuration is not that of SAM 3 ({first_line(error)})"
-        ) from None
+    model = empty_model(checkpoint, image_size)
     wanted = {name: tensor.shape for name, tensor in model.state_dict().items() if _belongs(name, role)}
     weights = read_weights(checkpoint.weights, wanted)
     missing = sorted(wanted.keys() - weights.keys())
@@ -94,6 +85,19 @@ def load_part(checkpoint: Checkpoint, role: str, image_size: int) -> Any:
         raise CheckpointError(checkpoint.path, f"it lacks {len(missing)} weights of SAM 3, such as {named}")
     model.load_state_dict(weights, strict=False, assign=True)
     return model.requires_grad_(False).eval()
+
+
+def empty_model(checkpoint: Checkpoint, image_size: int) -> Any:
+    """The transformers model for pictures of that side, without memory for weights (on `meta`)."""
+    torch, _ = import_or_explain("torch"), import_or_explain("transformers")
+    configuration, model_class = model_classes(checkpoint.kind)
+    try:
+        config = configuration(**_resized(checkpoint, image_size))
+        with torch.device("meta"):
+            return model_class(config)
+    except Exception as error:  # noqa: BLE001 - a configuration of something else fails anywhere in there
+        reason = f"its configuration is not that of SAM 3 ({first_line(error)})"
+        raise CheckpointError(checkpoint.path, reason) from None
 
 
 def model_classes(kind: str) -> tuple[Any, Any]:
@@ -179,9 +183,9 @@ def _resized(checkpoint: Checkpoint, image_size: int) -> dict[str, Any]:
     if not settings and image_size == native_image_size(checkpoint):
         return settings
     grid = image_size // PATCH
-    vision = settings.setdefault("vision_config", {})
+    vision = settings.setdefault("vision_config", {"model_type": "sam3_vision_model"})
     vision["backbone_feature_sizes"] = [[grid * 4] * 2, [grid * 2] * 2, [grid] * 2]
-    vision.setdefault("backbone_config", {})["image_size"] = image_size
+    vision.setdefault("backbone_config", {"model_type": "sam3_vit_model"})["image_size"] = image_size
     return settings
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
 
 import numpy as np
 import onnx
 import pytest
+from bundle_copies import copy_bundle, rewrite_manifest, spoil, with_noise
 from sam3_shapes import BUNDLE
 
 from engines.bundle import read_bundle
@@ -22,19 +21,7 @@ QUESTION = {"picture": "checks/picture_0.png", "phrase": "red circle", "boxes": 
 
 @pytest.fixture
 def copy(tmp_path):
-    folder = tmp_path / "copy"
-    shutil.copytree(BUNDLE, folder)
-    for name in (REPORT_FILE, PAGE_FILE):
-        (folder / name).unlink()
-    return folder
-
-
-def rewrite_manifest(folder, **changes):
-    """So that the manifest fits the files again."""
-    path = folder / "manifest.json"
-    manifest = json.loads(path.read_text("utf-8"))
-    files = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in manifest["files"]}
-    path.write_text(json.dumps({**manifest, **changes, "files": files}), "utf-8")
+    return copy_bundle(BUNDLE, tmp_path / "copy")
 
 
 def as_float32(source, target):
@@ -50,18 +37,6 @@ def as_float32(source, target):
         model.graph.node.remove(node)
     onnx.save(model, str(target))
     return target
-
-
-def spoil(folder, role, change):
-    """Change each large weight of a graph."""
-    path = folder / f"{role}.onnx"
-    model = onnx.load(str(path))
-    for tensor in model.graph.initializer:
-        values = onnx.numpy_helper.to_array(tensor)
-        if values.dtype.kind == "f" and values.size > 1024:
-            tensor.CopyFrom(onnx.numpy_helper.from_array(change(values).astype(values.dtype), tensor.name))
-    onnx.save(model, str(path))
-    rewrite_manifest(folder)
 
 
 def instances(scores, masks):
@@ -100,9 +75,8 @@ def test_its_vision_and_text_in_int8_pass_and_are_smaller(copy, tmp_path):
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
 def test_a_bundle_with_spoiled_weights_fails_and_the_report_says_how(copy, precision):
-    random = np.random.default_rng(0)
     rewrite_manifest(copy, precision=precision)
-    spoil(copy, "vision", lambda values: values + random.normal(0, 0.5 * values.std(), values.shape))
+    spoil(copy, "vision", with_noise)
     report = check_bundle(copy, device="cpu")
     assert not report.passed
     assert any("loses" in failure for failure in report.failures)

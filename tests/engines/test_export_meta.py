@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 from tiny_checkpoints import SIDE, found_as_tiny, write_meta
 
-from engines.export.checkpoint import PARTS, find_checkpoint, load_part
+from engines.export.checkpoint import (
+    PARTS,
+    SAM3,
+    empty_model,
+    find_checkpoint,
+    load_part,
+    model_classes,
+    native_image_size,
+)
+from engines.export.graph_export import feature_width, n_queries
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +77,13 @@ def test_the_weights_of_a_model_for_video_are_found_in_several_files(model, fold
 
 
 def test_without_a_configuration_the_model_is_sam_3_at_full_size(meta_file):
-    from engines.export.checkpoint import native_image_size
-    from engines.export.graph_export import feature_width, n_queries
-
     found = find_checkpoint(meta_file)
     assert (found.kind, native_image_size(found), feature_width(found), n_queries(found)) == ("sam3", 1008, 256, 200)
+
+
+@pytest.mark.parametrize("image_size", [1008, 560])
+def test_the_model_at_full_size_is_the_same_for_any_picture_but_for_the_side_of_it(meta_file, image_size):
+    wanted = model_classes(SAM3)[0]()
+    wanted.vision_config.backbone_config.image_size = image_size
+    wanted.vision_config.backbone_feature_sizes = [[image_size // 14 * scale] * 2 for scale in (4, 2, 1)]
+    assert empty_model(find_checkpoint(meta_file), image_size).config.to_dict() == wanted.to_dict()
