@@ -104,6 +104,14 @@ class ModelBundle:
             raise BundleFileMissingError(self.folder, name)
         return path
 
+    def graph_id(self, role: str) -> str:
+        """The same for graphs with the same files, in whatever bundle; where no sha256 are known, this bundle's own."""
+        file = self.graphs[role].file
+        known = [sha256 for name, sha256 in sorted(self.sha256_by_file.items()) if name in (file, f"{file}.data")]
+        if not known or not all(known):
+            return f"{self.bundle_id}/{role}"
+        return hashlib.sha256("/".join(known).encode()).hexdigest()
+
     def verify(self) -> None:
         """Compare every file with the manifest; raises `BundleFileMissingError` or `BundleDamagedError`."""
         for name, wanted in self.sha256_by_file.items():

@@ -59,6 +59,9 @@ class SegmenterInfo:
     capabilities: Capabilities
     notes: tuple[str, ...] = ()
     """What this model cannot do or does otherwise than its kind: half sentences for a person."""
+    features_id: str = ""
+    """Tells the graph whose outputs image features are, and nothing but arrays in them: models with the same one can
+    use each other's features. Empty where features are something else."""
 
 
 class Segmenter(Protocol):

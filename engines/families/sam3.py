@@ -74,6 +74,7 @@ class Sam3Segmenter:
             runtime=self._vision.runtime,
             device=self._vision.device,
             capabilities=_CAPABILITIES,
+            features_id=bundle.graph_id("vision"),
         )
 
     @property

@@ -53,6 +53,7 @@ class ForeignSam3Segmenter:
             device=self._vision.device,
             capabilities=_capabilities(contract),
             notes=bundle.notes,
+            features_id=bundle.graph_id("vision"),
         )
 
     def encode_image(self, rgb: NDArray[np.uint8], image_id: str) -> ImageFeatures:
