@@ -48,6 +48,12 @@ class FeatureCache(Generic[Key, Value]):
             while self.nbytes > self._limit_bytes and len(self._entries) > 1:
                 self.discard(next(iter(self._entries)))
 
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._entries.clear()
+            self.nbytes = 0
+
     def discard(self, key: Key) -> None:
         """Forget a value; nothing happens when it is not there."""
         with self._lock:

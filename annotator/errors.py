@@ -19,6 +19,7 @@
     ├── PortInUseError(OSError)                       the page's address is taken
     ├── ModelFailingError(RuntimeError)               a model that fails on image after image
     ├── FailedCheckError(ValueError)                  a model that answers otherwise than its original
+    ├── ModelReplacedError(RuntimeError)              another model was chosen while a run used this one
     └── CommandError(ValueError)                      a command that is used wrongly
 
 Each leaf is also the built-in class that a stranger to this project would catch.
@@ -155,10 +156,13 @@ class PortInUseError(PhrasemaskError, OSError):
 
 
 class ModelFailingError(PhrasemaskError, RuntimeError):
-    """The model fails on image after image in the same way; what was done before is stored."""
+    """Image after image fails in the same way; what was done before is stored."""
 
     def __init__(self, n_images: int, reason: str) -> None:
-        super().__init__(f"stopped: on {n_images} images in a row, {reason}; what was done before is stored")
+        super().__init__(
+            f"stopped: on {n_images} images in a row, {reason}; what was done before is stored, and if the files are "
+            "to blame, --max-equal-errors 0 goes past them"
+        )
 
 
 class FailedCheckError(PhrasemaskError, ValueError):
@@ -169,6 +173,13 @@ class FailedCheckError(PhrasemaskError, ValueError):
         super().__init__(
             f"the model in {folder} has failed its check ({failures[0]}{more}); export it again, or use it with --force"
         )
+
+
+class ModelReplacedError(PhrasemaskError, RuntimeError):
+    """Another model was chosen while a run was using this one."""
+
+    def __init__(self) -> None:
+        super().__init__("another model was chosen meanwhile; what was done before is stored, start the run again")
 
 
 class CommandError(PhrasemaskError, ValueError):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from annotator.errors import FailedCheckError
-from engines.bundle import SHIPPED_MODELS, find_bundles, locate_bundle
+from engines.bundle import SHIPPED_MODELS, ModelBundle, find_bundles, locate_bundle
 from engines.compare import failed_check
 from engines.discovery import choose
 from engines.errors import BundleError
@@ -19,6 +19,11 @@ from engines.tensorrt_engines.folder import EngineFolder
 from engines.tensorrt_engines.record import EngineRecord
 
 DEFAULT_MODEL = "starter"
+_PRECISIONS = {
+    "fp32": "fp32: full precision, the largest files.",
+    "fp16": "fp16: half the size, made for GPUs.",
+    "int8": "int8: small files and about twice as fast on a CPU; masks nearly the same.",
+}
 MODELS_VARIABLE = "PHRASEMASK_MODELS"
 """Environment variable that names another folder of models."""
 
@@ -56,6 +61,8 @@ class ModelRow:
     notes: tuple[str, ...] = ()
     """What the model cannot do or does otherwise than its kind."""
     engines: tuple[EngineRow, ...] = ()
+    summary: str = ""
+    """What such a model is good for, and what its precision means, for a person who chooses one."""
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -131,7 +138,13 @@ def _model_row(name: str, folder: Path) -> ModelRow:
         problem,
         bundle.notes,
         tuple(map(engine_row, EngineFolder(folder).records())),
+        _summary(bundle),
     )
+
+
+def _summary(bundle: ModelBundle) -> str:
+    family = families().get(bundle.family)
+    return " ".join(part for part in (family.summary if family else "", _PRECISIONS.get(bundle.precision, "")) if part)
 
 
 def engine_row(record: EngineRecord) -> EngineRow:

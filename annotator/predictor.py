@@ -12,8 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotator.cache import FeatureCache
+from annotator.errors import ModelReplacedError
+from annotator.feature_files import FeatureFiles
 from annotator.records import phrase_key
-from engines.protocols import Segmenter, SegmenterInfo, decode_many
+from engines.protocols import (
+    CountsTokens,
+    PreparedImage,
+    Segmenter,
+    SegmenterInfo,
+    decode_many,
+    encode_images,
+    images_at_once,
+    prepare_image,
+)
 from engines.types import BoxPrompt, ImageFeatures, Instance, Phrase, SegmentOptions, Understanding
 
 FEATURES_LIMIT_BYTES = 2 << 30
@@ -76,8 +87,10 @@ class Predictor:
     Encoding and answering have a lock each: an edit of the phrase never waits for an image that is encoded ahead.
     """
 
-    def __init__(self, load: Callable[[], Segmenter]) -> None:
+    def __init__(self, load: Callable[[], Segmenter], files: FeatureFiles | None = None) -> None:
+        """`files` keeps features on the disk too, for models whose features can be written."""
         self._load = load
+        self._files = files
         self._segmenter: Segmenter | None = None
         self._loading = Lock()
         self._encoding = ModelLock()
@@ -85,10 +98,33 @@ class Predictor:
         self._features: FeatureCache[str, ImageFeatures] = FeatureCache(FEATURES_LIMIT_BYTES, lambda item: item.nbytes)
         self._answers: FeatureCache[_AnswerKey, Answer] = FeatureCache(ANSWERS_LIMIT_BYTES, lambda item: item.nbytes)
         self.timings = Timings()
+        self.n_changes = 0
+        """How often the model was replaced by another one."""
 
     def load(self) -> None:
         """Load the model now, so that the first image does not wait for it."""
         _ = self.segmenter
+
+    def use(self, load: Callable[[], Segmenter]) -> None:
+        """Load another model; from then on it answers. Until then, and where loading raises, the old one stays."""
+        segmenter = load()
+        with self._encoding.hold(), self._answering.hold():
+            with self._loading:
+                self._load, self._segmenter = load, segmenter
+            self._features.clear()
+            self._answers.clear()
+            self.timings = Timings()
+            self.n_changes += 1
+
+    def use_later(self, load: Callable[[], Segmenter]) -> None:
+        """Take this model when one is needed; does nothing once a model is loaded."""
+        with self._loading:
+            self._load = load
+
+    def n_tokens(self, phrase: Phrase) -> tuple[int, int] | None:
+        """Tokens of the phrase and how many the model takes; None for a model that takes any number."""
+        segmenter = self.segmenter
+        return segmenter.n_tokens(phrase) if isinstance(segmenter, CountsTokens) else None
 
     @property
     def segmenter(self) -> Segmenter:
@@ -115,7 +151,7 @@ class Predictor:
 
     def encode(self, image_id: str, read: Callable[[], NDArray[np.uint8]], *, ahead: bool = False) -> ImageFeatures:
         """Features of an image; `read` gives its (H, W, 3) RGB and is called only when they are not at hand."""
-        features = self._features.get(image_id)
+        features = self._at_hand(image_id)
         if features is not None:
             return features
         rgb = read()
@@ -126,7 +162,52 @@ class Predictor:
                 features = self.segmenter.encode_image(rgb, image_id)
                 self.timings = replace(self.timings, encode_ms=_ms_since(started))
                 self._features.put(image_id, features)
+                self._write(features)
         return features
+
+    def close(self) -> None:
+        """Bring to the disk what waits for it."""
+        if self._files is not None:
+            self._files.close()
+
+    def _at_hand(self, image_id: str) -> ImageFeatures | None:
+        """Features in memory, or on the disk, from where they come into memory."""
+        features = self._features.get(image_id)
+        if features is None:
+            features = self._read(image_id)
+            if features is not None:
+                self._features.put(image_id, features)
+        return features
+
+    def _read(self, image_id: str) -> ImageFeatures | None:
+        if self._files is None or not self.info.features_id:
+            return None
+        return self._files.get(self.info.features_id, image_id, self.info.bundle_id)
+
+    def _write(self, features: ImageFeatures) -> None:
+        if self._files is not None and self.info.features_id:
+            self._files.put(self.info.features_id, features)
+
+    @property
+    def images_at_once(self) -> int:
+        """How many images are best encoded together."""
+        return images_at_once(self.segmenter)
+
+    def prepare(self, rgb: NDArray[np.uint8], image_id: str) -> PreparedImage:
+        """The (H, W, 3) RGB of an image, shrunk or stretched for the encoder; from any thread."""
+        return prepare_image(self.segmenter, rgb, image_id)
+
+    def encode_together(self, images: Sequence[PreparedImage], *, ahead: bool = False) -> list[ImageFeatures]:
+        """Features of each image; those at hand are used, and nothing is remembered."""
+        known = {image.image_id: self._features.get(image.image_id) or self._read(image.image_id) for image in images}
+        missing = [image for image in images if known[image.image_id] is None]
+        if missing:
+            with self._encoding.hold(ahead=ahead):
+                found = encode_images(self.segmenter, missing)
+            for new in found:
+                self._write(new)
+            known |= {image.image_id: features for image, features in zip(missing, found, strict=True)}
+        return [features for image in images if (features := known[image.image_id]) is not None]
 
     def answer(
         self,
@@ -144,16 +225,27 @@ class Predictor:
         known = self._answers.get(key)
         if known is not None:
             return known
-        features = self.encode(image_id, read, ahead=ahead)
-        with self._answering.hold(ahead=ahead):
+        with self._ready_to_answer(image_id, read, ahead=ahead) as features:
             started = time.perf_counter()
             encoded = self.segmenter.encode_phrase(phrase)
             instances = self.segmenter.decode(features, encoded, boxes, options)
             if not ahead:
                 self.timings = replace(self.timings, edit_ms=_ms_since(started))
-        answer = Answer(phrase, tuple(instances), encoded.understanding)
-        self._answers.put(key, answer)
+            answer = Answer(phrase, tuple(instances), encoded.understanding)
+            self._answers.put(key, answer)
         return answer
+
+    @contextmanager
+    def _ready_to_answer(
+        self, image_id: str, read: Callable[[], NDArray[np.uint8]], *, ahead: bool = False
+    ) -> Iterator[ImageFeatures]:
+        """Hold the model with the image's features, made again if the model was replaced meanwhile."""
+        while True:
+            features = self.encode(image_id, read, ahead=ahead)
+            with self._answering.hold(ahead=ahead):
+                if features.bundle_id == self.info.bundle_id:
+                    yield features
+                    return
 
     def answer_many(
         self,
@@ -170,11 +262,11 @@ class Predictor:
         answers = {key: self._answers.get(key) for key in keys}
         missing = {key: phrase for key, phrase in zip(keys, phrases, strict=True) if answers[key] is None}
         if missing:
-            features = self.encode(image_id, read, ahead=ahead)
-            found = self.decode(features, list(missing.values()), options.score_threshold, ahead=ahead)
-            for key, new in zip(missing, found, strict=True):
-                answers[key] = new
-                self._answers.put(key, new)
+            with self._ready_to_answer(image_id, read, ahead=ahead) as features:
+                found = self._decode(features, list(missing.values()), options)
+                for key, new in zip(missing, found, strict=True):
+                    answers[key] = new
+                    self._answers.put(key, new)
         return [answer for key in keys if (answer := answers[key]) is not None]
 
     def decode(
@@ -186,10 +278,14 @@ class Predictor:
         ahead: bool = False,
     ) -> list[Answer]:
         """What the model finds for each phrase on an encoded image; nothing of it is remembered."""
-        options = self._options(score_threshold)
         with self._answering.hold(ahead=ahead):
-            encoded = [self.segmenter.encode_phrase(phrase) for phrase in phrases]
-            found = decode_many(self.segmenter, features, encoded, options)
+            if features.bundle_id != self.info.bundle_id:
+                raise ModelReplacedError
+            return self._decode(features, phrases, self._options(score_threshold))
+
+    def _decode(self, features: ImageFeatures, phrases: Sequence[Phrase], options: SegmentOptions) -> list[Answer]:
+        encoded = [self.segmenter.encode_phrase(phrase) for phrase in phrases]
+        found = decode_many(self.segmenter, features, encoded, options)
         return [
             Answer(phrase, tuple(instances), one.understanding)
             for phrase, one, instances in zip(phrases, encoded, found, strict=True)
@@ -204,8 +300,7 @@ class Predictor:
 
     def mask_box(self, image_id: str, read: Callable[[], NDArray[np.uint8]], box: BoxPrompt) -> Instance:
         """The thing inside a drawn box; raises `BoxError` for a box without area in the image."""
-        features = self.encode(image_id, read)
-        with self._answering.hold():
+        with self._ready_to_answer(image_id, read) as features:
             started = time.perf_counter()
             instance = self.segmenter.mask_box(features, box)
             self.timings = replace(self.timings, edit_ms=_ms_since(started))

@@ -97,6 +97,14 @@ class Segmenter(Protocol):
 
 
 @runtime_checkable
+class CountsTokens(Protocol):
+    """A segmenter whose model takes only so many tokens of a phrase."""
+
+    def n_tokens(self, phrase: Phrase) -> tuple[int, int]:
+        """Tokens of the whole phrase, and how many the model takes; without running any graph. Raises `PhraseError`."""
+
+
+@runtime_checkable
 class DecodesTogether(Protocol):
     """A segmenter that answers several phrases at once for less than one after the other."""
 
@@ -204,6 +212,8 @@ class Family:
 
     name: str
     title: str
+    summary: str
+    """What such a model is good for, in a sentence for a person who chooses one."""
     load: Callable[[ModelBundle, Callable[[str], Session]], Segmenter]
     """Bundle, and a function that opens the graph of a role → segmenter."""
     recognise: Callable[[Path, Mapping[str, GraphSignature]], ModelBundle | None] | None = None

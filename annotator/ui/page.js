@@ -10,6 +10,8 @@ window.phrasemask = (() => {
     examples: [], // phrases that find something on the open image
     draft: null, // what the model finds for the phrase that is being typed
     exemplars: [], // boxes {xyxy, positive} that go with the phrase
+    exemplarsStay: false, // whether they stay when the phrase is kept
+    exemplarsWait: false, // whether those that stayed wait for the next phrase
     wanted: "", // what is asked of the model, as a key; empty when it is nothing
     asked: "", // what the model is working on, in words; empty when it is not
     category: "", // the category the draft will go to
@@ -29,7 +31,7 @@ window.phrasemask = (() => {
     dialog: null, // name of the open dialog
   };
   // How a person likes to look at things is the browser's to remember.
-  const REMEMBERED = ["threshold", "opacity", "showRejected"];
+  const REMEMBERED = ["threshold", "opacity", "showRejected", "exemplarsStay"];
   const MEMORY = "phrasemask-view";
   Object.assign(state, JSON.parse(localStorage.getItem(MEMORY) ?? "{}"));
 

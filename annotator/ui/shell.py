@@ -36,8 +36,11 @@ _A_DAY_S = (86_400, 86_400)
 """How often Gradio's temporary files are looked through, and the age at which they go."""
 
 
-def build_page(workspace: Workspace, ahead: RunAhead) -> gradio.Blocks:
-    """The page over an open workspace. It holds ids only: a reload shows what is on disk."""
+def build_page(workspace: Workspace, ahead: RunAhead, *, local: bool) -> gradio.Blocks:
+    """The page over an open workspace. It holds ids only: a reload shows what is on disk.
+
+    With `local`, only people at this machine see it, who may name any folder of theirs.
+    """
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
     import gradio
 
@@ -50,7 +53,7 @@ def build_page(workspace: Workspace, ahead: RunAhead) -> gradio.Blocks:
                 build_phrases(workspace)
                 build_instances(workspace)
         build_export(workspace)
-        build_models(workspace)
+        build_models(workspace, any_folder=local)
         build_keys()
     return page
 
@@ -66,7 +69,7 @@ def open_page(
     _check_port(host, port)
     ahead = RunAhead()
     ahead.ask(workspace.predictor.load)
-    page = build_page(workspace, ahead)
+    page = build_page(workspace, ahead, local=is_loopback(host))
     try:
         page.launch(
             server_name=host,

@@ -105,6 +105,10 @@ class Sam3Segmenter:
         nbytes = sum(tensor.nbytes for tensor in tensors.values())
         return ImageFeatures(self.info.bundle_id, image.image_id, image.height, image.width, tensors, nbytes)
 
+    def n_tokens(self, phrase: Phrase) -> tuple[int, int]:
+        """Tokens of the whole phrase, and how many the model takes, both without start and end token."""
+        return self._tokenizer.count(phrase.text)
+
     def encode_phrase(self, phrase: Phrase) -> PhraseFeatures:
         """Features of a phrase, kept for the next time; raises `PhraseError` for one of punctuation alone."""
         tokens = self._tokenizer.tokens(phrase.text)
@@ -177,4 +181,9 @@ def _text_encoder(session: Session, context: int) -> Callable[[tuple[int, ...]],
     return encode
 
 
-FAMILY = Family(name="sam3", title="SAM 3", load=Sam3Segmenter)
+FAMILY = Family(
+    name="sam3",
+    title="SAM 3",
+    summary="Finds every instance of any noun phrase, and of what boxes show; at home on a GPU, patient on a CPU.",
+    load=Sam3Segmenter,
+)

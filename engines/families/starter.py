@@ -141,4 +141,9 @@ class StarterSegmenter:
         return has_colour(crop[outline.pixels], wanted.colour)
 
 
-FAMILY = Family(name="starter", title="Starter", load=StarterSegmenter)
+FAMILY = Family(
+    name="starter",
+    title="Starter",
+    summary="Finds 80 everyday things by phrase and masks whatever is in a box you draw; quick on any computer.",
+    load=StarterSegmenter,
+)

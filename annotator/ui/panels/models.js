@@ -1,25 +1,77 @@
 const page = window.phrasemask;
-page.connect(server, ["describe_models"]);
+page.connect(server, ["describe_models", "choose_model"]);
 
 const find = (selector) => element.querySelector(selector);
+let loading = ""; // the model that is being loaded, in words
 
-function cells(...texts) {
-  const row = document.createElement("tr");
-  for (const text of texts) row.append(Object.assign(document.createElement("td"), { textContent: text }));
-  return row;
+function made(tag, className, text) {
+  return Object.assign(document.createElement(tag), { className, textContent: text });
 }
 
-page.dialog(element, "models", async () => {
-  const reply = await page.call("describe_models");
+function modelCard(model) {
+  const card = made("li", "model-card", "");
+  const head = made("div", "model-head", "");
+  head.append(made("strong", "", model.title));
+  if (model.in_use) head.append(made("span", "model-in-use", "in use"));
+  else head.append(useButton(model));
+  card.classList.toggle("is-in-use", model.in_use);
+  card.append(head, made("p", "", model.problem || model.summary));
+  for (const note of model.notes) card.append(made("p", "model-note", note));
+  card.append(made("p", "model-note", `licence: ${model.licence}`));
+  return card;
+}
+
+function useButton(model) {
+  const button = made("button", "", "Use");
+  button.type = "button";
+  button.disabled = Boolean(model.problem || loading);
+  button.setAttribute("aria-label", `Use ${model.title}`);
+  button.addEventListener("click", () => choose(model.folder, model.title));
+  return button;
+}
+
+// The page stays in use while the new model loads; until then the old one answers.
+async function choose(folder, title) {
+  if (loading) return;
+  loading = title;
+  say(`loading ${title}… the model in use answers until then`);
+  await list();
+  const reply = await page.call("choose_model", {
+    model: folder, runtime: find("#model-runtime").value, device: find("#model-device").value.trim() || "auto",
+  }, "models");
+  loading = "";
+  if (reply) {
+    await page.loadModel();
+    say(`${page.state.model.model} is in use, by ${page.state.model.runtime} on ${page.state.model.device}`);
+  } else say(page.state.message?.text ?? "", true);
+  await list();
+}
+
+function say(text, isError = false) {
+  find(".models-said").textContent = text;
+  find(".models-said").classList.toggle("is-error", isError);
+}
+
+async function list() {
+  const reply = await page.call("describe_models", {}, "models");
   if (!reply) return;
-  find("tbody").replaceChildren(...reply.models.map((model) => cells(
-    model.in_use ? `${model.title} — in use` : model.title, model.family, model.precision, model.problem || model.licence)));
-  find(".runtimes-list").replaceChildren(...reply.runtimes.map((runtime) => Object.assign(document.createElement("li"), {
-    textContent: runtime.usable ? `${runtime.title}: ${runtime.devices.join(", ")}` : `${runtime.title}: not usable here, ${runtime.reason}`,
-  })));
-  find(".models-limits").replaceChildren(...(page.state.model?.notes ?? [])
-    .map((note) => Object.assign(document.createElement("li"), { textContent: note })));
-  find(".models-note").textContent = page.state.model?.open_vocabulary
-    ? "This model takes any noun phrase."
-    : "The starter knows 80 everyday things and masks whatever you draw a box around. For any noun phrase there is Meta's SAM 3, whose weights you get from Meta under its own licence; the README tells how to use your copy.";
+  find(".model-list").replaceChildren(...reply.models.map(modelCard));
+  find(".runtimes-list").replaceChildren(...reply.runtimes.filter((runtime) => !runtime.usable)
+    .map((runtime) => made("li", "", `${runtime.title} cannot be used here: ${runtime.reason}`)));
+  listRuntimes(reply.runtimes.filter((runtime) => runtime.usable));
+}
+
+function listRuntimes(usable) {
+  const select = find("#model-runtime");
+  const chosen = select.value || "auto";
+  select.replaceChildren(new Option("the best there is", "auto"), ...usable.map((runtime) => new Option(runtime.title, runtime.name)));
+  select.value = chosen;
+  find("#model-devices").replaceChildren(...["auto", ...new Set(usable.flatMap((runtime) => runtime.devices))].map((device) => new Option(device)));
+}
+
+find(".model-folder").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const folder = find("#model-folder").value.trim();
+  if (folder) choose(folder, folder);
 });
+page.dialog(element, "models", () => { if (!loading) say(""); list(); });

@@ -1,5 +1,5 @@
 const page = window.phrasemask;
-page.connect(server, ["try_phrase", "keep_phrase", "forget_phrase"]);
+page.connect(server, ["try_phrase", "count_tokens", "keep_phrase", "forget_phrase"]);
 
 const find = (selector) => element.querySelector(selector);
 const phraseInput = find(".phrase-input");
@@ -16,7 +16,7 @@ const MAX_CATEGORY = 200;
 function question() {
   const text = words(phraseInput.value);
   const boxes = page.state.exemplars;
-  const asks = boxes.length ? true : text && !isKept(text);
+  const asks = boxes.length ? text || !page.state.exemplarsWait : text && !isKept(text);
   return { text, boxes, key: asks ? JSON.stringify([text, boxes]) : "" };
 }
 
@@ -26,6 +26,32 @@ function typed() {
   if (!categoryTyped) categoryInput.value = words(phraseInput.value).slice(0, MAX_CATEGORY);
   page.update({ wanted: question().key, category: words(categoryInput.value) });
   ask();
+  count();
+}
+
+// How much of what the model takes is used; asked beside the question, which may wait for the picture to be encoded.
+let counting = false;
+let countAgain = false;
+
+async function count() {
+  if (counting) { countAgain = true; return; }
+  counting = true;
+  do {
+    countAgain = false;
+    const text = words(phraseInput.value);
+    const reply = text && page.state.model ? await server.count_tokens({ text }) : {};
+    showCount(reply?.most ? reply : null);
+  } while (countAgain);
+  counting = false;
+}
+
+function showCount(counted) {
+  const label = find(".token-count");
+  label.hidden = !counted;
+  if (!counted) return;
+  label.textContent = `${counted.n}/${counted.most}`;
+  label.title = `${counted.n} word pieces of the ${counted.most} that the model takes; the rest is cut off`;
+  label.classList.toggle("is-too-long", counted.n > counted.most);
 }
 
 async function ask() {
@@ -80,7 +106,9 @@ function clear() {
   phraseInput.value = "";
   categoryInput.value = "";
   categoryTyped = false;
-  page.update({ wanted: "", draft: null, category: "", exemplars: [] });
+  showCount(null);
+  const exemplars = page.state.exemplarsStay ? page.state.exemplars : [];
+  page.update({ wanted: "", draft: null, category: "", exemplars, exemplarsWait: exemplars.length > 0 });
 }
 
 // One click asks, the second forgets: suggestions on all images go, and that cannot be undone.
@@ -169,7 +197,14 @@ function drawExemplars(exemplars) {
   button.className = "link";
   button.textContent = "drop the boxes";
   button.addEventListener("click", () => page.update({ exemplars: [] }));
-  line.append(button);
+  const stay = document.createElement("input");
+  stay.type = "checkbox";
+  stay.checked = page.state.exemplarsStay;
+  stay.addEventListener("change", () => page.update({ exemplarsStay: stay.checked }));
+  const label = document.createElement("label");
+  label.className = "exemplars-stay";
+  label.append(stay, "keep them for the next phrase");
+  line.append(button, label);
 }
 
 function showBest(best) {
@@ -210,10 +245,10 @@ for (const input of [phraseInput, categoryInput]) {
 find(".keep").addEventListener("click", keep);
 page.onDraftTaken((key) => { if (question().key === key) clear(); });
 
-// Words that stand in the box when another image opens, and boxes that are drawn, are asked about too; again when other duplicates are to be hidden.
+// Words that stand in the box when another image opens, and boxes that are drawn, are asked about too; again when other duplicates are to be hidden, or another model is to answer.
 let askedAbout = "";
 page.subscribe((state) => {
-  const about = JSON.stringify([state.view?.image.id, state.view?.suppression, state.exemplars]);
+  const about = JSON.stringify([state.view?.image.id, state.view?.suppression, state.exemplars, state.model?.n_changes]);
   if (about !== askedAbout) {
     askedAbout = about;
     if (question().key || state.draft) ask();

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from annotator.ui.panel import Reply, Request, ServerFunction, boxes_in, build_panel, text_in
 from annotator.ui.views import draft_view, image_view
 from annotator.workspace import Workspace
+from engines.types import Phrase
 
 if TYPE_CHECKING:
     import gradio
@@ -27,6 +28,12 @@ def phrase_functions(workspace: Workspace) -> list[ServerFunction]:
         places = workspace.fresh_places(image_id, answer, category)
         return {"draft": draft_view(answer, places, category, workspace)}
 
+    def count_tokens(request: Request) -> Reply:
+        """How long a phrase is to the model, and how much it takes; nothing where it takes any length."""
+        text = text_in(request, "text").strip()
+        counted = workspace.predictor.n_tokens(Phrase(text)) if text else None
+        return {} if counted is None else {"n": counted[0], "most": counted[1]}
+
     def keep_phrase(request: Request) -> Reply:
         """Keep a phrase for its category and store its suggestions on this image, and what its boxes show."""
         image_id = int(request["id"])
@@ -38,4 +45,4 @@ def phrase_functions(workspace: Workspace) -> list[ServerFunction]:
         workspace.store.forget_phrase(int(request["phrase_id"]))
         return image_view(workspace, int(request["id"]))
 
-    return [try_phrase, keep_phrase, forget_phrase]
+    return [try_phrase, count_tokens, keep_phrase, forget_phrase]

@@ -15,7 +15,7 @@ window.phrasemask.canvas = canvas;
 
 function addExemplar(xyxy) {
   const positive = page.state.tool === "positive";
-  page.update({ tool: "select", exemplars: [...page.state.exemplars, { xyxy, positive }] });
+  page.update({ tool: "select", exemplars: [...page.state.exemplars, { xyxy, positive }], exemplarsWait: false });
 }
 
 async function drawBox(xyxy) {
@@ -108,6 +108,7 @@ async function watchOthers() {
   const reply = await server.watch_image({ id: image.id, revision: image.revision, tab });
   if (!reply) page.update({ message: { text: "the program does not answer: is it still running?", kind: "error", where: "stage" } });
   if (!reply || reply.error || page.state.view?.image.id !== image.id) return;
+  if (page.state.model && reply.n_changes !== page.state.model.n_changes) await page.loadModel();
   if (reply.elsewhere !== page.state.elsewhere) page.update({ elsewhere: reply.elsewhere });
   if (reply.changed && reply.image.revision !== page.state.view.image.revision) page.show(reply);
 }

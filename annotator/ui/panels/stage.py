@@ -49,9 +49,10 @@ def stage_functions(workspace: Workspace, ahead: RunAhead, presence: Presence) -
         """Whether the image changed since this tab showed it, and whether another tab has it open."""
         image_id, revision = int(request["id"]), int(request["revision"])
         elsewhere = presence.seen(text_in(request, "tab"), image_id)
+        seen = {"elsewhere": elsewhere, "n_changes": workspace.predictor.n_changes}
         if workspace.store.image(image_id).revision == revision:
-            return {"changed": False, "elsewhere": elsewhere}
-        return {"changed": True, "elsewhere": elsewhere, **image_view(workspace, image_id)}
+            return {"changed": False, **seen}
+        return {"changed": True, **seen, **image_view(workspace, image_id)}
 
     return [open_image, run_phrases, draw_box, watch_image]
 

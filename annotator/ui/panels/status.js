@@ -13,14 +13,20 @@ function draw(state) {
   find(".status-times").textContent = [encode_ms == null ? "" : `encode ${encode_ms} ms`, edit_ms == null ? "" : `edit ${edit_ms} ms`].filter(Boolean).join(" · ");
 }
 
-async function load() {
+// Also when another model has been chosen, here or in another tab: what the old one found while typing goes.
+page.loadModel = async () => {
+  const before = page.state.model;
   const model = await page.call("describe_model");
   if (!model) {
     find(".status-model").textContent = "the model could not be loaded";
     return;
   }
   page.update({ model, timings: model.timings, threshold: Math.max(page.state.threshold, model.score_floor) });
-}
+  if (before && page.state.view) {
+    page.update({ draft: null, exemplars: model.exemplar_boxes ? page.state.exemplars : [], examples: [] });
+    page.open(page.state.view.image.id);
+  }
+};
 
 // Gradio's own switch is the class `dark` on the body.
 function setTheme(dark) {
@@ -39,4 +45,4 @@ for (const button of element.querySelectorAll("[data-dialog]")) {
   button.addEventListener("click", () => page.update({ dialog: button.dataset.dialog }));
 }
 page.subscribe(draw);
-load();
+page.loadModel();

@@ -34,6 +34,7 @@ def status_functions(workspace: Workspace) -> list[ServerFunction]:
             "exemplar_boxes": info.capabilities.exemplar_boxes,
             "box_to_mask": info.capabilities.box_to_mask,
             "score_floor": info.capabilities.score_floor,
+            "n_changes": workspace.predictor.n_changes,
             "notes": list(info.notes),
             "timings": timings_view(workspace),
             "project": str(workspace.project),

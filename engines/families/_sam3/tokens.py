@@ -22,6 +22,8 @@ class Tokens:
 
     ids: tuple[int, ...]
     cut: str
+    n_in_all: int = 0
+    """How many the whole phrase has, without start and end token."""
 
     def padded(self, length: int, padding: int = _PADDING) -> NDArray[np.int32]:
         """Int32 [1, length], padded as the model's authors do, with 0, unless told otherwise."""
@@ -47,6 +49,10 @@ class PhraseTokenizer:
         self._start, self._end = (self._id_of(token, path) for token in (_START, _END))
         self._room = context - 2
 
+    def count(self, text: str) -> tuple[int, int]:
+        """Tokens of the whole phrase and how many there is room for, without start and end. Raises `PhraseError`."""
+        return self.tokens(text).n_in_all, self._room
+
     def tokens(self, text: str) -> Tokens:
         """Raises `PhraseError` for a phrase without any letter, number or pictogram."""
         cleaned = clean(text)
@@ -55,10 +61,10 @@ class PhraseTokenizer:
         encoded = self._tokenizer.encode(cleaned, add_special_tokens=False)
         ids = (self._start, *encoded.ids[: self._room], self._end)
         if len(encoded.ids) <= self._room:
-            return Tokens(ids, "")
+            return Tokens(ids, "", len(encoded.ids))
         first_lost = encoded.offsets[self._room][0]
         # The person's own spelling, unless the clean-up has moved the characters.
-        return Tokens(ids, (text if len(text) == len(cleaned) else cleaned)[first_lost:])
+        return Tokens(ids, (text if len(text) == len(cleaned) else cleaned)[first_lost:], len(encoded.ids))
 
     def _id_of(self, token: str, path: Path) -> int:
         number = self._tokenizer.token_to_id(token)

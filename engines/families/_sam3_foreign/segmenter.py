@@ -65,6 +65,10 @@ class ForeignSam3Segmenter:
         nbytes = sum(tensor.nbytes for tensor in tensors.values())
         return ImageFeatures(self.info.bundle_id, image_id, rgb.shape[0], rgb.shape[1], tensors, nbytes)
 
+    def n_tokens(self, phrase: Phrase) -> tuple[int, int]:
+        """Tokens of the whole phrase, and how many the model takes, both without start and end token."""
+        return self._tokenizer.count(phrase.text)
+
     def encode_phrase(self, phrase: Phrase) -> PhraseFeatures:
         """Features of a phrase, kept for the next time; raises `PhraseError` for one of punctuation alone."""
         tokens = self._tokenizer.tokens(phrase.text)
@@ -127,6 +131,7 @@ def foreign_family(contract: Contract) -> Family:
     return Family(
         name=contract.name,
         title=contract.title,
+        summary="SAM 3 as another program exported it: any noun phrase; what it cannot do is said below.",
         load=partial(ForeignSam3Segmenter, contract),
         recognise=partial(recognise, contract),
     )
