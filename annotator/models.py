@@ -144,7 +144,12 @@ def _model_row(name: str, folder: Path) -> ModelRow:
 
 def _summary(bundle: ModelBundle) -> str:
     family = families().get(bundle.family)
-    return " ".join(part for part in (family.summary if family else "", _PRECISIONS.get(bundle.precision, "")) if part)
+    return " ".join(part for part in (family.summary if family else "", _precision(bundle)) if part)
+
+
+def _precision(bundle: ModelBundle) -> str:
+    """Where there is a choice: the starter comes in one precision."""
+    return "" if bundle.name == DEFAULT_MODEL else _PRECISIONS.get(bundle.precision, "")
 
 
 def engine_row(record: EngineRecord) -> EngineRow:

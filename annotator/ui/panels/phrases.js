@@ -49,8 +49,8 @@ function showCount(counted) {
   const label = find(".token-count");
   label.hidden = !counted;
   if (!counted) return;
-  label.textContent = `${counted.n}/${counted.most}`;
-  label.title = `${counted.n} word pieces of the ${counted.most} that the model takes; the rest is cut off`;
+  label.textContent = `${counted.n}/${counted.most} tokens`;
+  label.title = `${counted.n} tokens of the ${counted.most} that the model takes; the rest is cut off`;
   label.classList.toggle("is-too-long", counted.n > counted.most);
 }
 
