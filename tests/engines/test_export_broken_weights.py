@@ -14,8 +14,8 @@ from engines.export.errors import CheckpointError
 
 
 @pytest.fixture
-def copy(shallow_folder, tmp_path):
-    return shutil.copytree(shallow_folder, tmp_path / "sam3")
+def copy(folder, tmp_path):
+    return shutil.copytree(folder, tmp_path / "sam3")
 
 
 def refusal(checkpoint, tmp_path):
@@ -78,8 +78,16 @@ def test_a_tokenizer_of_something_else_is_refused(copy, tmp_path, content):
 
 
 @pytest.fixture
-def meta_file(shallow_model, tmp_path):
-    return write_meta(shallow_model, tmp_path / "meta")
+def file(folder, tmp_path):
+    """Where Meta's file would be, beside its tokenizer."""
+    (tmp_path / "meta").mkdir()
+    shutil.copy(folder / "tokenizer.json", tmp_path / "meta")
+    return tmp_path / "meta" / "sam3.pt"
+
+
+@pytest.fixture(scope="module")
+def whole_file(model, tmp_path_factory):
+    return write_meta(model, tmp_path_factory.mktemp("meta"))
 
 
 class Intruder:
@@ -92,48 +100,48 @@ class Intruder:
         return (open, (str(self.trace), "w"))
 
 
-def test_code_in_a_file_of_weights_is_refused_and_does_not_run(meta_file, tmp_path):
+def test_code_in_a_file_of_weights_is_refused_and_does_not_run(file, tmp_path):
     import torch
 
     trace = tmp_path / "trace"
-    torch.save({"model": {"detector.weight": torch.ones(2)}, "extra": Intruder(trace)}, meta_file)
-    assert "it holds more than weights and could run code" in refusal(meta_file, tmp_path)
+    torch.save({"model": {"detector.weight": torch.ones(2)}, "extra": Intruder(trace)}, file)
+    assert "it holds more than weights and could run code" in refusal(file, tmp_path)
     assert not trace.exists()
 
 
-def test_a_file_from_meta_that_is_cut_off_is_refused(meta_file, tmp_path):
-    content = meta_file.read_bytes()
-    meta_file.write_bytes(content[: len(content) // 2])
-    assert "it is not a PyTorch file of today's format; download sam3.pt again" in refusal(meta_file, tmp_path)
+def test_a_file_from_meta_that_is_cut_off_is_refused(whole_file, file, tmp_path):
+    content = whole_file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+    assert "it is not a PyTorch file of today's format; download sam3.pt again" in refusal(file, tmp_path)
 
 
-def test_an_archive_of_something_else_is_refused(meta_file, tmp_path):
+def test_an_archive_of_something_else_is_refused(file, tmp_path):
     import zipfile
 
-    with zipfile.ZipFile(meta_file, "w") as archive:
+    with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("readme.txt", "not weights")
-    assert "the file is cut off or damaged" in refusal(meta_file, tmp_path)
+    assert "the file is cut off or damaged" in refusal(file, tmp_path)
 
 
 @pytest.mark.parametrize("content", [{}, [1], {"model": 3}, {"model": {"layer": 1}}, {1: 2}, {"detector.step": 3}])
-def test_a_file_without_weights_of_the_detector_is_refused(meta_file, tmp_path, content):
+def test_a_file_without_weights_of_the_detector_is_refused(file, tmp_path, content):
     import torch
 
-    torch.save(content, meta_file)
-    assert "it holds no weights of SAM 3's detector" in refusal(meta_file, tmp_path)
+    torch.save(content, file)
+    assert "it holds no weights of SAM 3's detector" in refusal(file, tmp_path)
 
 
-def test_a_file_from_meta_that_lacks_a_weight_is_refused(meta_file, shallow_folder):
+def test_a_file_from_meta_that_lacks_a_weight_is_refused(whole_file, file, folder):
     import torch
 
-    state = torch.load(meta_file, weights_only=True)
+    state = torch.load(whole_file, weights_only=True)
     del state["detector.transformer.decoder.query_embed.weight"]
-    torch.save(state, meta_file)
-    found = found_as_tiny(meta_file, shallow_folder)
+    torch.save(state, file)
+    found = found_as_tiny(file, folder)
     with pytest.raises(CheckpointError, match=r"lacks 1 weights of SAM 3, such as detr_decoder\.query_embed\.weight"):
         load_part(found, "decoder", SIDE)
 
 
-def test_a_small_model_in_the_place_of_the_full_one_is_refused(meta_file):
+def test_a_small_model_in_the_place_of_the_full_one_is_refused(whole_file):
     with pytest.raises(CheckpointError, match=r"sam3\.pt cannot be exported: its weight vision_encoder.* wanted "):
-        load_part(find_checkpoint(meta_file), "vision", 1008)
+        load_part(find_checkpoint(whole_file), "vision", 1008)

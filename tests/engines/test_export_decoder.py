@@ -78,14 +78,14 @@ def test_the_best_logit_comes_first(graphs):
     assert (np.diff(logits, axis=1) <= 0).all()
 
 
-def test_a_graph_of_fewer_instances_answers_the_best_of_them(shallow_model, int8_bundle):
+def test_a_graph_of_fewer_instances_answers_the_best_of_them(model, int8_bundle):
     """The decoder of an int8 bundle is in float32: given exact features it answers the first 5 of 12."""
     ids, counts = phrase_ids(3)
     boxes, labels = random_boxes(3, 2)
-    features = {f"features_{n}": values for n, values in enumerate(vision_answer(shallow_model, PICTURE))}
-    phrases = text_answer(shallow_model, ids, counts)
+    features = {f"features_{n}": values for n, values in enumerate(vision_answer(model, PICTURE))}
+    phrases = text_answer(model, ids, counts)
     given = {"text_features": phrases, "text_mask": counts, "boxes": boxes, "labels": labels}
     got = session(int8_bundle, "decoder").run({**features, **given})
-    wanted = whole_answer(shallow_model, PICTURE, ids, counts, boxes, labels)
+    wanted = whole_answer(model, PICTURE, ids, counts, boxes, labels)
     assert got["logits"].shape == (3, 5)
     assert_same(got, {name: values[:, :5] for name, values in wanted.items()})

@@ -7,13 +7,12 @@ import os
 from contextlib import contextmanager
 
 import pytest
-from tiny_checkpoints import N_QUERIES, SIDE, WIDTH
+from tiny_checkpoints import SIDE
 
 from engines.export import graph_export
 from engines.export.bundle_export import export_bundle
-from engines.export.checkpoint import find_checkpoint
 from engines.export.errors import ExportFailedError
-from engines.export.graph_export import build_module, export_graph, graph_spec
+from engines.export.graph_export import export_graph
 from engines.export.precision import quantise
 from engines.export.work_folder import WorkFolder
 
@@ -33,40 +32,33 @@ def largest_file(n_bytes):
 
 
 @pytest.mark.parametrize("n_bytes", [10, 100_000])
-def test_the_first_file_that_does_not_fit_ends_the_export(shallow_folder, tmp_path, n_bytes):
+def test_the_first_file_that_does_not_fit_ends_the_export(folder, tmp_path, n_bytes):
     with largest_file(n_bytes), pytest.raises(ExportFailedError, match=TOLD):
-        export_bundle(shallow_folder, tmp_path / "out", image_size=SIDE)
+        export_bundle(folder, tmp_path / "out", image_size=SIDE)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_part_that_was_finished_before_goes_too(shallow_folder, tmp_path):
-    """Vision and tokenizer fit, the table of words does not."""
-    said = []
+@pytest.mark.parametrize("external_above", [0, 1_000_000_000])
+def test_weights_that_do_not_fit_end_it_in_whichever_file_they_are(
+    text_module, text_spec, tmp_path, monkeypatch, external_above
+):
+    monkeypatch.setattr(graph_export, "EXTERNAL_ABOVE_BYTES", external_above)
+    work = opened_with_a_part(tmp_path / "out")
     with largest_file(2_500_000), pytest.raises(ExportFailedError, match=TOLD):
-        export_bundle(shallow_folder, tmp_path / "out", image_size=SIDE, progress=said.append)
-    assert said[-1] == "text: exporting"
+        work.make("text", lambda room: export_graph(text_module, "text", text_spec, room / text_spec.file))
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.fixture
-def text_module(shallow_folder, monkeypatch):
-    """With weights in a file of their own, as at full size."""
-    monkeypatch.setattr(graph_export, "EXTERNAL_ABOVE_BYTES", 0)
-    return build_module(find_checkpoint(shallow_folder), "text", SIDE, N_QUERIES)
+def test_weights_in_int8_that_do_not_fit_end_it_too(external_text, text_spec, tmp_path):
+    work = opened_with_a_part(tmp_path / "out")
+    with largest_file(1_000_000), pytest.raises(ExportFailedError, match=TOLD):
+        work.make("text", lambda room: quantise(external_text, room / text_spec.file, external=True))
+    assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("precision", ["fp32", "int8"])
-def test_weights_in_a_file_of_their_own_that_do_not_fit_end_it_too(text_module, tmp_path, precision):
-    spec = graph_spec("text", SIDE, WIDTH, N_QUERIES)
-
-    def write(room):
-        with largest_file(2_500_000 if precision == "fp32" else resource.RLIM_INFINITY):
-            export_graph(text_module, "text", spec, room / "float32.onnx")
-        with largest_file(2_500_000):
-            quantise(room / "float32.onnx", room / spec.file, external=True)
-
-    work = WorkFolder(tmp_path / "out", "a")
+def opened_with_a_part(out):
+    """What was finished before goes too."""
+    work = WorkFolder(out, "a")
     work.open()
-    with pytest.raises(ExportFailedError, match=TOLD):
-        work.make("text", write)
-    assert list(tmp_path.iterdir()) == []
+    work.make("vision", lambda room: (room / "vision.onnx").write_bytes(b"graph"))
+    return work

@@ -10,13 +10,10 @@ import pytest
 from bundle_copies import copy_bundle, spoil, with_noise
 from graph_runs import padding_box, session
 from sam3_in_transformers import END, START, furthest, phrase_ids, random_picture, text_answer, whole_answer
-from tiny_checkpoints import CONTEXT, N_QUERIES, SIDE, WIDTH
+from tiny_checkpoints import CONTEXT, SIDE
 
 from engines.check_files import BestInstances
 from engines.compare import REPORT_FILE, check_bundle, failed_check
-from engines.export import graph_export
-from engines.export.checkpoint import find_checkpoint
-from engines.export.graph_export import build_module, export_graph, graph_spec
 from engines.export.precision import quantise
 from engines.families._sam3.tokens import PhraseTokenizer
 from engines.loader import load_segmenter, runtimes
@@ -47,7 +44,7 @@ def test_a_smaller_bundle_passes_its_check(smaller):
 
 def test_the_check_had_instances_to_lose(smaller):
     report = json.loads((smaller.folder / REPORT_FILE).read_text("utf-8"))
-    assert sum(case["n_expected"] for case in report["cases"]) >= 8
+    assert sum(case["n_expected"] for case in report["cases"]) >= 5
 
 
 @pytest.mark.parametrize("role", ["vision", "decoder"])
@@ -57,20 +54,20 @@ def test_a_smaller_bundle_whose_weights_were_spoiled_fails_its_check(smaller, tm
     assert not check_bundle(copy, device="cpu").passed
 
 
-def test_the_family_answers_with_it_as_the_original_does(shallow_model, smaller):
+def test_the_family_answers_with_it_as_the_original_does(model, smaller):
     """At the model's own picture size, so that nothing is resized before."""
     picture = random_picture(1, SIDE, seed=3)
     tokens = PhraseTokenizer(smaller.file("tokenizer.json"), CONTEXT).tokens("red circle")
     wanted = BestInstances.of(
-        whole_answer(shallow_model, picture, tokens.padded(CONTEXT), tokens.mask(CONTEXT), *padding_box(1))
+        whole_answer(model, picture, tokens.padded(CONTEXT), tokens.mask(CONTEXT), *padding_box(1))
     )
     segmenter = load_segmenter(smaller, device="cpu")
     image = segmenter.encode_image(np.ascontiguousarray(picture[0].transpose(1, 2, 0)), "random")
     found = segmenter.decode(image, segmenter.encode_phrase(Phrase("red circle")), (), SegmentOptions(0.1))
     n_best = smaller.max_instances
     assert 0 < len(found) <= n_best
-    scores = wanted.scores[:n_best][wanted.scores[:n_best] >= 0.1]
-    assert [one.score for one in found] == pytest.approx(scores[: len(found)], abs=0.05)
+    n_compared = min(len(found), len(wanted.scores))
+    assert [one.score for one in found[:n_compared]] == pytest.approx(wanted.scores[:n_compared], abs=0.05)
 
 
 @pytest.mark.parametrize(("role", "least"), [("vision", 0.8), ("text", 0.8), ("decoder", 0.4)])
@@ -111,25 +108,19 @@ def test_int8_has_a_scale_for_each_output_channel(int8_bundle):
         assert scale.shape == values[name].shape[1:]
 
 
-@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize(("precision", "limit"), [("fp32", 1e-4), ("int8", 0.1)])
 def test_weights_in_a_file_of_their_own_give_the_same_answers(
-    shallow_model, shallow_folder, tmp_path, monkeypatch, precision
+    model, external_text, text_spec, tmp_path, precision, limit
 ):
-    """As at full size, where one file could not hold them."""
-    monkeypatch.setattr(graph_export, "EXTERNAL_ABOVE_BYTES", 0)
-    spec = graph_spec("text", SIDE, WIDTH, N_QUERIES)
-    path = tmp_path / spec.file
-    export_graph(build_module(find_checkpoint(shallow_folder), "text", SIDE, N_QUERIES), "text", spec, path)
+    path = external_text
     if precision == "int8":
-        (tmp_path / "int8").mkdir()
-        quantise(path, tmp_path / "int8" / spec.file, external=True)
-        path = tmp_path / "int8" / spec.file
-    assert sorted(file.name for file in path.parent.iterdir() if file.is_file()) == ["text.onnx", "text.onnx.data"]
+        path = tmp_path / text_spec.file
+        quantise(external_text, path, external=True)
+    assert sorted(file.name for file in path.parent.iterdir()) == ["text.onnx", "text.onnx.data"]
     assert path.stat().st_size < 300_000
     ids, counts = phrase_ids(2)
-    got = runtimes()["onnxruntime"].load_graph(path, spec, "cpu").run({"input_ids": ids})["text_features"]
-    limit = 1e-4 if precision == "fp32" else 0.1
-    assert furthest(got[counts], text_answer(shallow_model, ids, counts)[counts]) < limit
+    got = runtimes()["onnxruntime"].load_graph(path, text_spec, "cpu").run({"input_ids": ids})["text_features"]
+    assert furthest(got[counts], text_answer(model, ids, counts)[counts]) < limit
 
 
 def test_the_bundle_speaks_of_its_tokens_as_the_original_does(smaller):

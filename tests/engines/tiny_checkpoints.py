@@ -38,7 +38,7 @@ _SETTINGS: dict[str, Any] = {
         },
     },
     "geometry_encoder_config": {**_DETR, "num_layers": 1},
-    "detr_encoder_config": _DETR,
+    "detr_encoder_config": {**_DETR, "num_layers": 2},
     "detr_decoder_config": {**_DETR, "num_queries": N_QUERIES},
     "mask_decoder_config": {"hidden_size": WIDTH, "num_attention_heads": 4},
 }
@@ -49,17 +49,16 @@ _TEXTS = {
 }
 
 
-def random_model(kind: str = SAM3, n_detr_layers: int = 2) -> Any:
+def random_model(kind: str = SAM3, n_decoder_layers: int = 2, seed: int = 0) -> Any:
     """A transformers model in which text, boxes and picture all matter, and some instances score above 0.5."""
     import torch
 
     configuration, model_class = model_classes(kind)
     settings = json.loads(json.dumps(_SETTINGS))
-    for part in ("detr_encoder_config", "detr_decoder_config"):
-        settings[part]["num_layers"] = n_detr_layers
+    settings["detr_decoder_config"]["num_layers"] = n_decoder_layers
     config = configuration(**settings, text_config=_TEXTS[kind])
     model = model_class(config).eval().requires_grad_(False)
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(seed)
     for name, values in model.state_dict().items():
         if values.dtype.is_floating_point:
             _fill(name, values, generator)
