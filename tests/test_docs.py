@@ -168,6 +168,13 @@ def test_files_that_a_page_names_are_there(page):
         assert (ROOT / named).exists(), named
 
 
+@pytest.mark.parametrize("package", ["annotator", "engines"])
+def test_every_module_has_its_place_in_the_architecture(package):
+    page = words(ROOT / "docs" / "architecture.md")
+    shown = {path.name + "/" * path.is_dir() for path in (ROOT / package).iterdir() if not path.name.startswith("_")}
+    assert {name for name in shown if f"`{name}" not in page} <= {"ui/"}
+
+
 def test_decisions_are_numbered_in_their_names_and_headings():
     pages = sorted((ROOT / "docs" / "decisions").glob("*.md"))
     for number, page in enumerate(pages, start=1):
