@@ -9,7 +9,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from threading import Event
 from typing import Annotated, NoReturn
@@ -20,13 +20,17 @@ from annotator.dataset_commands import app as datasets_app
 from annotator.dataset_commands import print_export
 from annotator.errors import CommandError
 from annotator.exporters.protocol import ExportOptions
+from annotator.feature_files import DEFAULT_LIMIT_BYTES, FeatureFiles
+from annotator.model_choice import use_remembered_model
 from annotator.model_commands import app as models_app
 from annotator.models import DEFAULT_MODEL, model_loader
 from annotator.phrase_list import parse_phrases
 from annotator.predictor import Predictor
-from annotator.prelabel import Prelabeller, PrelabelOptions, PrelabelSummary
-from annotator.repeats import DEFAULT_SUPPRESS_CONTAINMENT, DEFAULT_SUPPRESS_IOU
-from annotator.terminal import DONE, NOTHING_DONE, SOME_FAILED, ProjectOption, say, walk_with_progress
+from annotator.prelabel import Prelabeller
+from annotator.prelabel_command import run_prelabelling
+from annotator.prelabelling.options import PrelabelOptions
+from annotator.repeats import DEFAULT_SUPPRESS_CONTAINMENT, DEFAULT_SUPPRESS_IOU, ChoiceRules
+from annotator.terminal import DONE, NOTHING_DONE, SOME_FAILED, ProjectOption, say
 from annotator.ui.shell import is_loopback, open_page
 from annotator.workspace import Workspace
 from engines.errors import PhrasemaskError
@@ -52,6 +56,9 @@ app.add_typer(models_app, name="models")
 ModelOption = Annotated[
     str, typer.Option("--model", metavar="NAME|DIR", help="An installed model by name, or a model folder.")
 ]
+ChosenModelOption = Annotated[
+    str | None, typer.Option("--model", metavar="NAME|DIR", help="A model; else the one chosen last on the page.")
+]
 RuntimeOption = Annotated[str, typer.Option("--runtime", metavar="|".join([AUTO, *runtimes()]), help="What runs it.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Use a model although it has failed its check.")]
 DeviceOption = Annotated[str, typer.Option("--device", metavar="auto|cpu|cuda:N", help="Where it runs.")]
@@ -64,6 +71,13 @@ SuppressContainmentOption = Annotated[
     typer.Option(
         "--suppress-containment", min=0, max=1, help="A mask with more of it inside a better one goes; 1 keeps it."
     ),
+]
+CacheDirOption = Annotated[
+    Path | None,
+    typer.Option("--cache-dir", metavar="DIR", help="Keep encoded pictures here, for models that take long."),
+]
+CacheLimitOption = Annotated[
+    float, typer.Option("--cache-limit", metavar="GB", min=0, help="The most that --cache-dir may hold.")
 ]
 ScoreOption = Annotated[float, typer.Option(min=0, max=1, help="Suggestions below this score are left out.")]
 
@@ -80,7 +94,9 @@ def serve(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser window.")] = True,
     suppress_iou: SuppressIouOption = DEFAULT_SUPPRESS_IOU,
     suppress_containment: SuppressContainmentOption = DEFAULT_SUPPRESS_CONTAINMENT,
-    model: ModelOption = DEFAULT_MODEL,
+    cache_dir: CacheDirOption = None,
+    cache_limit: CacheLimitOption = DEFAULT_LIMIT_BYTES / 1e9,
+    model: ChosenModelOption = None,
     runtime: RuntimeOption = AUTO,
     device: DeviceOption = AUTO,
     force: ForceOption = False,
@@ -88,9 +104,12 @@ def serve(
     """Open the page over a folder of images."""
     credentials = _credentials(auth, host)
     folder = folder if folder is not None or project is not None else DEFAULT_FOLDER
-    with _workspace(
-        folder, project or _default_project(folder), model_loader(model, runtime, device, force=force)
-    ) as workspace:
+    load = model_loader(model or DEFAULT_MODEL, runtime, device, force=force)
+    files = _feature_files(cache_dir, cache_limit)
+    with _workspace(folder, project or _default_project(folder), load, files) as workspace:
+        problem = use_remembered_model(workspace) if (model, runtime, device) == (None, AUTO, AUTO) else ""
+        if problem:
+            say(problem)
         workspace.suppression = SuppressionLimits(suppress_iou, suppress_containment)
         page = open_page(workspace, host, port, credentials, open_browser=browser and _has_screen())
         with page, suppress(KeyboardInterrupt):
@@ -116,6 +135,18 @@ def prelabel(
     export_dir: Annotated[
         Path | None, typer.Option("--export", metavar="DIR", help="Export accepted and open suggestions here after.")
     ] = None,
+    suppress_iou: SuppressIouOption = DEFAULT_SUPPRESS_IOU,
+    suppress_containment: SuppressContainmentOption = DEFAULT_SUPPRESS_CONTAINMENT,
+    suppress_across_categories: Annotated[
+        bool, typer.Option("--suppress-across-categories", help="Also of masks of different categories the best stays.")
+    ] = False,
+    min_area: Annotated[int, typer.Option(min=1, help="Masks with fewer pixels are left out.")] = 1,
+    max_equal_errors: Annotated[
+        int, typer.Option(min=0, help="Stop when so many images in a row fail in the same way; 0 never stops.")
+    ] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Write the summary for programs.")] = False,
+    cache_dir: CacheDirOption = None,
+    cache_limit: CacheLimitOption = DEFAULT_LIMIT_BYTES / 1e9,
     model: ModelOption = DEFAULT_MODEL,
     runtime: RuntimeOption = AUTO,
     device: DeviceOption = AUTO,
@@ -123,13 +154,16 @@ def prelabel(
 ) -> None:
     """Suggest instances for phrases on every image of a folder; run it again to go on where it stopped."""
     wanted = parse_phrases(phrase or [], phrases)
-    with _workspace(folder, project, model_loader(model, runtime, device, force=force)) as workspace:
+    load, files = model_loader(model, runtime, device, force=force), _feature_files(cache_dir, cache_limit)
+    with _workspace(folder, project, load, files) as workspace:
         kept = [workspace.keep_phrase(text, category) for text, category in wanted]
-        run = Prelabeller(workspace, kept, PrelabelOptions(score_threshold, accept_above, redo))
-        walk_with_progress(run.run(), len(run.images))
-        code = _report_run(run.summary)
-        if export_dir is not None:
-            code = max(code, print_export(workspace.store, export_dir, "all", "coco", ExportOptions()))
+        limits = SuppressionLimits(suppress_iou, suppress_containment)
+        rules = ChoiceRules(limits, suppress_across_categories, min_area)
+        options = PrelabelOptions(score_threshold, accept_above, redo, rules, max_equal_errors)
+        code = run_prelabelling(Prelabeller(workspace, kept, options), as_json=as_json)
+        if export_dir is not None and code in (DONE, SOME_FAILED):
+            with redirect_stdout(sys.stderr if as_json else sys.stdout):
+                code = max(code, print_export(workspace.store, export_dir, "all", "coco", ExportOptions()))
     raise typer.Exit(code)
 
 
@@ -154,12 +188,16 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 @contextmanager
-def _workspace(folder: Path | None, project: Path, load: Callable[[], Segmenter]) -> Iterator[Workspace]:
-    workspace = Workspace.open(project, Predictor(load), folder)
-    try:
+def _workspace(
+    folder: Path | None, project: Path, load: Callable[[], Segmenter], files: FeatureFiles | None
+) -> Iterator[Workspace]:
+    predictor = Predictor(load, files)
+    with closing(predictor), closing(Workspace.open(project, predictor, folder)) as workspace:
         yield workspace
-    finally:
-        workspace.close()
+
+
+def _feature_files(folder: Path | None, limit_gb: float) -> FeatureFiles | None:
+    return None if folder is None else FeatureFiles(folder, round(limit_gb * 1e9))
 
 
 def _default_project(folder: Path | None) -> Path:
@@ -191,23 +229,6 @@ def _shown_host(host: str) -> str:
 def _has_screen() -> bool:
     """Without a screen, opening a browser fails with noise of its own."""
     return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-
-
-def _report_run(summary: PrelabelSummary) -> int:
-    """Say what was done; the exit code."""
-    for text, sentence in summary.understood.items():
-        say(f"'{text}': {sentence}")
-    for path, reason in summary.failures.items():
-        say(f"skipped {path}: {reason}")
-    for text, n in summary.n_suggestions.items():
-        print(f"{text}: {n} new")
-    print(
-        f"{summary.n_images} images: {summary.n_done} done, {summary.n_already} done before, "
-        f"{summary.n_reviewed} reviewed and left alone, {len(summary.failures)} skipped"
-    )
-    if summary.failures and not summary.n_done + summary.n_already + summary.n_reviewed:
-        return NOTHING_DONE
-    return SOME_FAILED if summary.failures else DONE
 
 
 def _speak_utf8() -> None:

@@ -1,68 +1,87 @@
-"""Pre-labels a folder: every phrase on every image that nobody has reviewed, resumable after any stop."""
+"""Pre-labels a folder: every phrase on every image that nobody has reviewed, resumable after any stop.
+
+Reading, asking the model and storing go on at the same time: some threads read and shrink pictures ahead, one or two
+ask the model, and the thread that takes the progress stores. It alone writes, all of an image in one transaction.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from threading import Event
 
 from annotator.errors import ModelFailingError
-from annotator.records import ImageRecord, KeptPhrase, phrase_key
+from annotator.prelabelling.asking import Asking
+from annotator.prelabelling.job import Job
+from annotator.prelabelling.options import PrelabelOptions
+from annotator.prelabelling.reading import Reader, n_readers
+from annotator.prelabelling.redo import forget_redo, redone_since
+from annotator.prelabelling.summary import PrelabelProgress, PrelabelSummary
+from annotator.prelabelling.threads import in_background, made_ahead
+from annotator.records import KeptPhrase, phrase_key
 from annotator.workspace import Workspace
-from engines.errors import ImageError, PhrasemaskError
+from engines.errors import ImageError
 from engines.types import Phrase
 
-MAX_EQUAL_FAILURES = 20
-"""After so many images in a row on which the model fails in the same way, the fault is not the images'."""
-
-
-@dataclass(frozen=True)
-class PrelabelOptions:
-    """How a run chooses. Scores are in [0, 1]."""
-
-    score_threshold: float = 0.5
-    accept_above: float | None = None
-    """Suggestions at or above this score are stored as accepted."""
-    redo: bool = False
-    """Run again what has been run; only suggestions that nobody has decided on are replaced."""
-
-
-@dataclass
-class PrelabelSummary:
-    """What a run did so far."""
-
-    n_images: int = 0
-    n_done: int = 0
-    n_reviewed: int = 0
-    """Images left alone because a person has reviewed them."""
-    n_already: int = 0
-    """Images on which every phrase had been run before."""
-    failures: dict[str, str] = field(default_factory=dict)
-    """Reason by image path."""
-    n_suggestions: dict[str, int] = field(default_factory=dict)
-    """New suggestions by phrase."""
-    understood: dict[str, str] = field(default_factory=dict)
-    """What the model made of a phrase, where it had something to say."""
+_ENCODED_WAITING = 2
+_ANSWERED_WAITING = 4
 
 
 class Prelabeller:
-    """One run over a project. Each image's suggestions are stored as it finishes, so a stop loses only that image."""
+    """One run over a project: take the steps of `run()`; `stop()` ends it after the images that are encoded."""
 
     def __init__(self, workspace: Workspace, phrases: Sequence[KeptPhrase], options: PrelabelOptions) -> None:
         self._workspace = workspace
         self._phrases = phrases
         self._options = options
-        self.images = workspace.store.images(include_missing=False)
+        self._stopping = Event()
         self._n_equal_failures = 0
-        self._last_model_failure = ""
+        self._last_failure = ""
+        self._n_to_do = 0
+        self.images = workspace.store.images(include_missing=False)
         self.summary = PrelabelSummary(n_images=len(self.images), n_suggestions={item.text: 0 for item in phrases})
 
-    def run(self) -> Iterator[PrelabelSummary]:
-        """Work through the images, yielding the summary after each."""
+    def stop(self) -> None:
+        """End soon, from any thread: what is encoded is still answered and stored, and no other image is begun."""
+        self._stopping.set()
+
+    def run(self) -> Iterator[PrelabelProgress]:
+        """Work through the images, yielding after each, when it is stored. Closing the iterator stops at once.
+
+        Raises `ModelFailingError` when too many images in a row fail alike, and what is wrong with the project or the
+        model rather than with an image, such as a full disk.
+        """
+        self._workspace.note_model()
         self._understand()
-        finished = self._finished_runs()
-        for image in self.images:
-            self._work(image, finished)
-            yield self.summary
+        plan = self._plan()
+        started = time.perf_counter()
+        with ExitStack() as threads:
+            for job in self._answered(plan, threads):
+                self._store(job)
+                self.summary.seconds = time.perf_counter() - started
+                yield self._progress(job)
+        self.summary.stopped = self.summary.n_looked_at < len(self.images)
+        if self._options.redo and not self.summary.stopped:
+            forget_redo(self._workspace.store)
+
+    def _answered(self, plan: Sequence[Job], threads: ExitStack) -> Iterator[Job]:
+        """Jobs that wait only to be stored, in order; the threads that make them end with the stack."""
+        predictor = self._workspace.predictor
+        asking = Asking(predictor, self._options.score_threshold, len(self._phrases), self.summary.notes.append)
+        reader = Reader(self._workspace, self._phrases)
+        n_ahead = n_readers() + predictor.images_at_once
+        read = made_ahead(self._begun(plan), reader.read, n_readers(), n_ahead, "prelabel-read")
+        encoded = asking.encoded(read, self._stopping.is_set)
+        if predictor.info.device != "cpu":  # on a CPU the graphs would only take each other's cores
+            encoded = threads.enter_context(in_background(encoded, _ENCODED_WAITING, "prelabel-encode"))
+        return threads.enter_context(in_background(asking.answered(encoded), _ANSWERED_WAITING, "prelabel-answer"))
+
+    def _begun(self, plan: Sequence[Job]) -> Iterator[Job]:
+        for job in plan:
+            if self._stopping.is_set():
+                return
+            yield job
 
     def _understand(self) -> None:
         for kept in self._phrases:
@@ -70,44 +89,68 @@ class Prelabeller:
             if sentence:
                 self.summary.understood[kept.text] = sentence
 
+    def _plan(self) -> list[Job]:
+        finished = self._finished_runs()
+        plan = [
+            Job(image, [kept for kept in self._phrases if (image.image_id, phrase_key(kept.text)) not in finished])
+            for image in self.images
+        ]
+        self._n_to_do = sum(bool(job.todo) and not job.image.done for job in plan)
+        return plan
+
     def _finished_runs(self) -> set[tuple[int, str]]:
-        if self._options.redo:
-            return set()
-        bundle_id = self._workspace.predictor.info.bundle_id
-        return self._workspace.store.finished_runs(bundle_id, self._options.score_threshold)
+        store, options, bundle_id = self._workspace.store, self._options, self._workspace.predictor.info.bundle_id
+        since = redone_since(store, bundle_id, self._phrases, options) if options.redo else 0.0
+        return store.runs_in_force(bundle_id, options.score_threshold, since)
 
-    def _work(self, image: ImageRecord, finished: set[tuple[int, str]]) -> None:
-        image = self._workspace.store.image(image.image_id)  # a person may have reviewed it meanwhile
-        todo = [kept for kept in self._phrases if (image.image_id, phrase_key(kept.text)) not in finished]
-        if image.done:
+    def _store(self, job: Job) -> None:
+        if job.error is not None:
+            self._note_failure(job)
+        elif job.answers is not None:
+            self._store_answers(job)
+        elif job.image.done:
             self.summary.n_reviewed += 1
-        elif not todo:
-            self.summary.n_already += 1
         else:
-            self._suggest(image, todo)
+            self.summary.n_already += 1
 
-    def _suggest(self, image: ImageRecord, todo: Sequence[KeptPhrase]) -> None:
-        options = self._options
-        try:
-            for kept in todo:
-                stored = self._workspace.suggest(
-                    image.image_id, kept, options.score_threshold, options.accept_above, ahead=True
-                )
-                self.summary.n_suggestions[kept.text] += len(stored)
-        except ImageError as error:
-            self.summary.failures[image.path] = error.reason
-        except PhrasemaskError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever a model raises on one image, the others go on
-            self._note_model_failure(image, error)
+    def _store_answers(self, job: Job) -> None:
+        found = [(kept, answer.instances) for kept, answer in zip(job.todo, job.answers or (), strict=True)]
+        options, image_id = self._options, job.image.image_id
+        with self._workspace.store.atomic():
+            self._record_opened(job)
+            stored = self._workspace.suggest_found(
+                image_id, found, options.score_threshold, options.accept_above, options.rules
+            )
+            reviewed = self._workspace.store.image(image_id).done
+        for text, n in stored.items():
+            self.summary.n_suggestions[text] += n
+        self._n_equal_failures = 0
+        if reviewed:
+            self.summary.n_reviewed += 1
         else:
             self.summary.n_done += 1
-            self._n_equal_failures = 0
 
-    def _note_model_failure(self, image: ImageRecord, error: Exception) -> None:
-        reason = f"the model failed on it: {type(error).__name__}: {error}"
-        self._n_equal_failures = self._n_equal_failures + 1 if reason == self._last_model_failure else 1
-        self._last_model_failure = reason
-        self.summary.failures[image.path] = reason
-        if self._n_equal_failures >= MAX_EQUAL_FAILURES:
+    def _record_opened(self, job: Job) -> None:
+        if (seen := job.opened) is not None:
+            self._workspace.store.record_opened(
+                job.image.image_id, seen.sha256, seen.height, seen.width, seen.size_bytes, seen.mtime_ns
+            )
+
+    def _note_failure(self, job: Job) -> None:
+        reason = job.reason
+        if isinstance(job.error, ImageError):
+            self._workspace.store.record_failure(job.image.image_id, reason)
+        else:
+            self._record_opened(job)
+        self._n_equal_failures = self._n_equal_failures + 1 if reason == self._last_failure else 1
+        self._last_failure = reason
+        self.summary.failures[job.image.path] = reason
+        if 0 < self._options.max_equal_errors <= self._n_equal_failures:
             raise ModelFailingError(self._n_equal_failures, reason)
+
+    def _progress(self, job: Job) -> PrelabelProgress:
+        summary = self.summary
+        rate = summary.images_per_s
+        n_left = max(0, self._n_to_do - summary.n_worked_on)
+        left = 0.0 if not n_left else None if rate is None else n_left / rate
+        return PrelabelProgress(job.image.path, summary.n_images, summary.n_looked_at, rate, left)

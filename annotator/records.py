@@ -169,6 +169,19 @@ class Action:
 
 
 @dataclass(frozen=True)
+class RunTotal:
+    """One phrase of a run, which is one model at one score threshold; times are seconds since 1970."""
+
+    bundle_id: str
+    score_threshold: float
+    phrase_key: str
+    n_images: int
+    n_suggestions: int
+    first_at: float
+    last_at: float
+
+
+@dataclass(frozen=True)
 class SyncReport:
     """What a new listing of the folder changed; `n_known` were in the project already and are still in the folder."""
 

@@ -238,6 +238,13 @@ class Workspace:
         for kept in missing:
             self.suggest(image_id, kept, threshold, ahead=ahead)
 
+    def note_model(self) -> None:
+        """Have the project remember what its runs by this model are called."""
+        info = self.predictor.info
+        setting, name = f"model {info.bundle_id}", f"{info.name} ({info.precision})"
+        if self.store.setting(setting) != name:
+            self.store.set_setting(setting, name)
+
     def decide(
         self,
         image_id: int,

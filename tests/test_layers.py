@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 ROWS = [
     ["app"],
     ["annotator.cli"],
-    ["annotator.dataset_commands", "annotator.model_commands"],
+    ["annotator.dataset_commands", "annotator.model_commands", "annotator.prelabel_command"],
     ["annotator.terminal"],
     ["annotator.compiling", "annotator.comparing"],
     ["annotator.ui.shell"],
@@ -23,15 +23,23 @@ ROWS = [
     ["annotator.ui.views", "annotator.ui.presence", "annotator.ui.origin_check"],
     ["annotator.ui.panel"],
     [
-        "annotator.importing",
+        "annotator.importing", "annotator.model_choice",
         "annotator.prelabel",
         "annotator.project_status",
         "annotator.ahead",
         "annotator.phrase_list",
     ],
+    ["annotator.prelabelling"],
     ["annotator.workspace"],
     ["annotator.exporting", "annotator.pictures", "annotator.predictor"],
-    ["annotator.store", "annotator.cache", "annotator.ui.canvas", "annotator.folder", "annotator.previews"],
+    [
+        "annotator.cache",
+        "annotator.feature_files",
+        "annotator.folder",
+        "annotator.previews",
+        "annotator.store",
+        "annotator.ui.canvas",
+    ],
     [
         "annotator.exporters.coco",
         "annotator.exporters.coco_split",
@@ -83,6 +91,7 @@ ROWS = [
 ]
 # Packages whose modules build on each other; in all others no module imports its neighbour.
 ONE_ROOM = [
+    "annotator.prelabelling",
     "annotator.store",
     "engines.export",
     "engines.families._starter",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from annotator.errors import AnnotationError
-from annotator.records import NewAnnotation, phrase_key
+from annotator.records import NewAnnotation, RunTotal, phrase_key
 from annotator.store.annotations import Annotations
 from engines.types import Phrase
 
@@ -67,6 +67,29 @@ class Suggestions(Annotations):
             (bundle_id, _rounded(score_threshold)),
         )
         return {(image_id, key) for image_id, key in rows}
+
+    def runs_in_force(self, bundle_id: str, score_threshold: float, since_s: float = 0.0) -> set[tuple[int, str]]:
+        """As `finished_runs`, without those whose suggestions another model or threshold has replaced since.
+
+        Those finished before `since_s`, seconds since 1970, are left out too.
+        """
+        rows = self._rows(
+            "SELECT image_id, phrase_key FROM finished_run AS mine WHERE bundle_id = ? AND score_threshold = ? "
+            "AND finished_at >= ? AND NOT EXISTS (SELECT 1 FROM finished_run AS other WHERE "
+            "other.image_id = mine.image_id AND other.phrase_key = mine.phrase_key "
+            "AND other.finished_at > mine.finished_at)",
+            (bundle_id, _rounded(score_threshold), since_s),
+        )
+        return {(image_id, key) for image_id, key in rows}
+
+    def run_totals(self) -> list[RunTotal]:
+        """Images and suggestions of each finished run, phrase by phrase, the run begun first coming first."""
+        rows = self._rows(
+            "SELECT bundle_id, score_threshold, phrase_key, count(*), sum(n_suggestions), min(finished_at), "
+            "max(finished_at) FROM finished_run GROUP BY bundle_id, score_threshold, phrase_key "
+            "ORDER BY min(finished_at)"
+        )
+        return [RunTotal(*row) for row in rows]
 
     def forget_runs(self, phrase: str | None = None, image_id: int | None = None, bundle_id: str | None = None) -> int:
         """Have runs done again: of that phrase, image and model, each None meaning any. Answers how many.

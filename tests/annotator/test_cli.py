@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,7 @@ def test_bad_files_are_named_and_the_exit_code_says_so(images, tmp_path):
     (images / "broken.jpg").write_bytes(b"\xff\xd8\xff")
     done = run("prelabel", images, "--phrase", "cat", "--project", tmp_path / "project")
     assert done.returncode == 1
-    assert "skipped broken.jpg: " in done.stderr
+    assert "failed broken.jpg: " in done.stderr
     assert "4 images: 3 done" in done.stdout
 
 
@@ -202,35 +203,92 @@ def test_odd_phrases_are_answered_in_words(phrase, images, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+def wait_for_runs(project: Path, n: int) -> None:
+    """Until that many images are finished."""
+    uri = f"file:{project / 'project.sqlite'}?mode=ro"
+    for _ in range(600):
+        time.sleep(0.1)
+        try:
+            with closing(sqlite3.connect(uri, uri=True)) as database:
+                if database.execute("SELECT count(*) FROM finished_run").fetchone()[0] >= n:
+                    return
+        except sqlite3.OperationalError:
+            pass  # not made yet
+    raise AssertionError("no image was finished in a minute")
+
+
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path):
-    images = write_pictures(tmp_path / "images", *(f"{number:03}.png" for number in range(60)), size=(320, 240))
-    arguments = ["prelabel", images, "--phrase", "cat", "--project", tmp_path / "project"]
-    for wait_s in (1.2, 1.8):
+    images = write_pictures(tmp_path / "images", *(f"{number:03}.png" for number in range(12)), size=(320, 240))
+    project = tmp_path / "project"
+    arguments = ["prelabel", images, "--phrase", "cat", "--project", project]
+    for n_done in (1, 3):
         process = start(*arguments)
-        time.sleep(wait_s)
+        wait_for_runs(project, n_done)
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
-    done = run(*arguments)
+    done = run(*arguments, "--json")
     assert done.returncode == 0
-    assert "60 images" in done.stdout
-    with sqlite3.connect(tmp_path / "project" / "project.sqlite") as database:
-        assert database.execute("SELECT count(*) FROM finished_run").fetchone() == (60,)
+    summary = json.loads(done.stdout)
+    assert summary["done"] + summary["skipped"]["done_before"] == summary["images"] == 12
+    assert summary["skipped"]["done_before"] >= 3
+    with closing(sqlite3.connect(project / "project.sqlite")) as database:
+        assert database.execute("SELECT count(*) FROM finished_run").fetchone() == (12,)
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    database.close()
 
 
-def test_ctrl_c_stops_a_run_with_a_word_on_how_to_go_on(tmp_path):
+def test_ctrl_c_ends_a_run_after_the_images_in_work_with_a_word_on_how_to_go_on(tmp_path):
+    images = write_pictures(tmp_path / "images", *(f"{number:03}.png" for number in range(60)), size=(320, 240))
+    process = start("prelabel", images, "--phrase", "cat", "--project", tmp_path / "project", "--json")
+    wait_for_runs(tmp_path / "project", 1)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "press Ctrl+C again to stop at once" in stderr
+    assert "of 60 images; run it again to go on" in stderr
+    summary = json.loads(stdout)
+    assert summary["stopped"] is True
+    assert 1 <= summary["done"] < 20
+
+
+def test_a_second_ctrl_c_ends_a_run_at_once(tmp_path):
     images = write_pictures(tmp_path / "images", *(f"{number:03}.png" for number in range(60)), size=(320, 240))
     process = start("prelabel", images, "--phrase", "cat", "--project", tmp_path / "project")
-    time.sleep(3)
+    wait_for_runs(tmp_path / "project", 1)
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    assert "press Ctrl+C again" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=5)
     assert process.returncode == 130
-    assert "of 60 images; run it again to go on" in stderr
+
+
+def test_files_that_fail_alike_end_a_run_with_its_summary(tmp_path):
+    (tmp_path / "images").mkdir()
+    for number in range(4):
+        (tmp_path / "images" / f"{number}.jpg").write_bytes(b"")
+    arguments = ["--phrase", "cat", "--project", tmp_path / "project", "--max-equal-errors", "3", "--json"]
+    done = run("prelabel", tmp_path / "images", *arguments)
+    assert done.returncode == 2
+    assert len(json.loads(done.stdout)["failed"]) == 3
+    assert "error: stopped: on 3 images in a row" in done.stderr
+
+
+def test_status_tells_the_runs_apart(tmp_path):
+    images = write_pictures(tmp_path / "images", "a.png")
+    for threshold in ("0.5", "0.7"):
+        arguments = ["--phrase", "cat", "--project", tmp_path / "project", "--score-threshold", threshold]
+        assert run("prelabel", images, *arguments).returncode == 0
+    runs = json.loads(run("status", "--project", tmp_path / "project", "--json").stdout)["runs"]
+    assert [(one["model"], one["score_threshold"]) for one in runs] == [
+        ("starter (fp32)", 0.5),
+        ("starter (fp32)", 0.7),
+    ]
+    assert runs[0]["phrases"] == {"cat": {"images": 1, "suggestions": 0}}
+    lines = run("status", "--project", tmp_path / "project").stdout.splitlines()
+    assert sum(line.startswith("run of starter (fp32) at 0.") for line in lines) == 2
 
 
 def test_names_of_any_language_are_printed(tmp_path):
     images = write_pictures(tmp_path / "images", "名前 & émoji 🐈.png")
     (images / "名前 壊れた.jpg").write_bytes(b"no")
     done = run("prelabel", images, "--phrase", "cat", "--project", tmp_path / "project")
-    assert "skipped 名前 壊れた.jpg" in done.stderr
+    assert "failed 名前 壊れた.jpg" in done.stderr

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+from contextlib import closing
 from itertools import islice
 
 import pytest
 from fake_segmenter import FakeSegmenter
 from projects import open_workspace, write_pictures
 
-from annotator.errors import ModelFailingError
-from annotator.prelabel import Prelabeller, PrelabelOptions
+from annotator.errors import DiskFullError, ModelFailingError
+from annotator.prelabel import Prelabeller
+from annotator.prelabelling.options import PrelabelOptions
 from annotator.records import Decision
+from annotator.repeats import ChoiceRules
 
 
 @pytest.fixture
@@ -27,9 +32,9 @@ def workspace(tmp_path, segmenter):
     with_project.close()
 
 
-def prelabeller(workspace, *phrases, **options):
+def prelabeller(workspace, *phrases, min_area=1, **options):
     kept = [workspace.keep_phrase(text, text) for text in phrases]
-    return Prelabeller(workspace, kept, PrelabelOptions(**options))
+    return Prelabeller(workspace, kept, PrelabelOptions(rules=ChoiceRules(min_area=min_area), **options))
 
 
 def run(workspace, *phrases, **options):
@@ -108,8 +113,8 @@ def test_an_image_that_is_reviewed_during_the_run_is_left_alone(workspace):
     next(steps)
     image = workspace.store.image_at("1.png")
     workspace.finish(image.image_id, 0.5, None)
-    for summary in steps:
-        assert summary.n_images == 4
+    for progress in steps:
+        assert progress.n_images == 4
     assert workspace.store.annotations(image.image_id) == []
 
 
@@ -117,25 +122,144 @@ def fail():
     raise RuntimeError("out of memory")
 
 
+def failing_at(*numbers):
+    """A model's decoder that fails at those of its calls, from 1."""
+    calls = itertools.count(1)
+
+    def on_decode():
+        if next(calls) in numbers:
+            fail()
+
+    return on_decode
+
+
 def test_an_image_on_which_the_model_fails_is_named_and_the_rest_goes_on(workspace, segmenter):
-    steps = prelabeller(workspace, "cup").run()
-    next(steps)
-    segmenter.on_decode = fail
-    next(steps)
-    segmenter.on_decode = lambda: None
-    *_, summary = steps
+    segmenter.on_decode = failing_at(2)
+    summary = run(workspace, "cup")
     assert summary.failures["1.png"] == "the model failed on it: RuntimeError: out of memory"
     assert summary.n_done == 2
+    assert workspace.store.image_at("1.png").sha256 is not None
+
+
+def test_an_image_fails_as_a_whole(workspace, segmenter):
+    segmenter.on_decode = failing_at(2)
+    run(workspace, "cup", "cat")
+    image = workspace.store.image_at("0.png")
+    assert workspace.store.annotations(image.image_id) == []
+    assert run(workspace, "cup", "cat").n_done == 1
+
+
+def many(tmp_path, segmenter, n=30, content=None):
+    write_pictures(tmp_path / "many", *(f"{number}.png" for number in range(n)))
+    for path in (tmp_path / "many").iterdir():
+        if content is not None:
+            path.write_bytes(content)
+    return open_workspace(tmp_path, segmenter, tmp_path / "many")
 
 
 def test_a_model_that_fails_on_every_image_stops_the_run(tmp_path, segmenter):
-    write_pictures(tmp_path / "many", *(f"{number}.png" for number in range(30)))
     segmenter.on_decode = fail
-    with_project = open_workspace(tmp_path, segmenter, tmp_path / "many")
-    worker = prelabeller(with_project, "cup")
-    with pytest.raises(ModelFailingError, match="on 20 images in a row"):
-        list(worker.run())
-    with_project.close()
+    with closing(many(tmp_path, segmenter)) as project:
+        worker = prelabeller(project, "cup")
+        with pytest.raises(ModelFailingError, match="on 20 images in a row"):
+            list(worker.run())
+        assert len(worker.summary.failures) == 20
+
+
+def test_files_that_all_fail_alike_stop_the_run_too(tmp_path, segmenter):
+    with closing(many(tmp_path, segmenter, 5, b"")) as project:
+        with pytest.raises(ModelFailingError, match=r"on 3 images in a row, .*--max-equal-errors"):
+            run(project, "cup", max_equal_errors=3)
+        assert len(run(project, "cup", max_equal_errors=0).failures) == 5
+
+
+def test_equal_errors_with_a_good_image_between_do_not_stop_the_run(tmp_path, segmenter):
+    segmenter.on_decode = failing_at(1, 2, 4, 5)
+    with closing(many(tmp_path, segmenter, 6)) as project:
+        assert run(project, "cup", max_equal_errors=3).n_done == 2
+
+
+def test_what_is_wrong_with_the_project_ends_the_run(workspace, monkeypatch):
+    def refuse(*_):
+        raise DiskFullError(workspace.store.path)
+
+    monkeypatch.setattr(workspace, "suggest_found", refuse)
+    with pytest.raises(DiskFullError):
+        run(workspace, "cup")
+
+
+def test_another_threshold_is_another_run_and_going_back_runs_again(workspace):
+    assert run(workspace, "cup").n_done == 3
+    assert run(workspace, "cup", score_threshold=0.8).n_done == 3
+    totals = [(one.score_threshold, one.n_images, one.n_suggestions) for one in workspace.store.run_totals()]
+    assert totals == [(0.5, 3, 6), (0.8, 3, 3)]
+    assert run(workspace, "cup", score_threshold=0.8).n_already == 3
+    assert run(workspace, "cup").n_done == 3  # the other threshold's suggestions stand there
+    assert run(workspace, "cup").n_already == 3
+
+
+def test_an_image_whose_content_changed_is_run_with_all_phrases(workspace, tmp_path):
+    run(workspace, "cup")
+    path = tmp_path / "images" / "0.png"
+    content = path.read_bytes()
+    write_pictures(tmp_path / "other", "0.png", size=(64, 48))
+    image = workspace.store.image_at("0.png")
+    workspace.store.record_opened(image.image_id, "another", 48, 64, len(content), 1)
+    workspace.store.replace_suggestions(image.image_id, "cup", 1, "fake", 0.5, [])
+    summary = run(workspace, "cup", "cat")
+    assert summary.n_suggestions == {"cup": 2, "cat": 3}
+
+
+def test_a_redo_that_was_stopped_goes_on_and_a_new_one_begins_anew(workspace, segmenter):
+    run(workspace, "cup")
+    list(islice(prelabeller(workspace, "cup", redo=True).run(), 2))
+    assert run(workspace, "cup", redo=True, min_area=2).n_done == 3
+    list(islice(prelabeller(workspace, "cup", redo=True).run(), 2))
+    summary = run(workspace, "cup", redo=True)
+    assert (summary.n_done, summary.n_already) == (1, 2)
+    assert run(workspace, "cup", redo=True).n_done == 3
+
+
+def test_small_masks_are_left_out_on_request(workspace):
+    assert run(workspace, "cup", min_area=101).n_suggestions == {"cup": 0}
+
+
+def test_two_phrases_of_one_category_do_not_suggest_a_thing_twice(workspace):
+    kept = [workspace.keep_phrase(text, "cup") for text in ("mug", "cup")]
+    worker = Prelabeller(workspace, kept, PrelabelOptions())
+    list(worker.run())
+    assert worker.summary.n_suggestions == {"mug": 0, "cup": 6}
+
+
+def test_progress_tells_the_speed_and_the_time_left(workspace):
+    first, *_, last = prelabeller(workspace, "cup").run()
+    assert (first.path, first.n_images, first.n_looked_at) == ("0.png", 4, 1)
+    assert first.images_per_s > 0
+    assert first.seconds_left > 0
+    assert (last.n_looked_at, last.seconds_left) == (4, 0.0)
+
+
+def test_a_run_that_is_told_to_stop_ends_and_can_go_on(tmp_path, segmenter):
+    with closing(many(tmp_path, segmenter)) as project:
+        worker = prelabeller(project, "cup")
+        for _ in worker.run():
+            worker.stop()
+        assert worker.summary.n_done < 12
+        assert worker.summary.stopped
+        rest = run(project, "cup")
+        assert rest.n_done == 30 - worker.summary.n_done
+        assert not rest.stopped
+
+
+def test_the_summary_is_plain_values_for_programs(workspace):
+    summary = json.loads(json.dumps(run(workspace, "cup", "temple").as_json()))
+    assert summary["images"] == 4
+    assert summary["done"] == 3
+    assert summary["skipped"] == {"done_before": 0, "reviewed": 0}
+    assert list(summary["failed"]) == ["2.png"]
+    assert summary["instances"] == {"cup": 6, "temple": 0}
+    assert summary["images_per_s"] > 0
+    assert summary["stopped"] is False
 
 
 def test_a_phrase_outside_the_vocabulary_is_said(workspace):
