@@ -7,6 +7,8 @@ from collections.abc import Callable, Hashable
 from threading import RLock
 from typing import Generic, TypeVar
 
+from engines.types import HOST, ImageFeatures
+
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
@@ -59,3 +61,34 @@ class FeatureCache(Generic[Key, Value]):
         with self._lock:
             if key in self._entries:
                 self.nbytes -= self._entries.pop(key)[1]
+
+
+class ImageFeaturesCache:
+    """Features by image id: what lies in this computer's memory and what lies on a device have a limit each."""
+
+    def __init__(self, host_limit_bytes: int, device_limit_bytes: int) -> None:
+        self._host: FeatureCache[str, ImageFeatures] = FeatureCache(host_limit_bytes, _nbytes)
+        self._device: FeatureCache[str, ImageFeatures] = FeatureCache(device_limit_bytes, _nbytes)
+
+    def get(self, image_id: str) -> ImageFeatures | None:
+        """The features, now the most recently used; None when they are not there."""
+        return self._host.get(image_id) or self._device.get(image_id)
+
+    def put(self, image_id: str, features: ImageFeatures) -> None:
+        """Keep features where they lie, forgetting older ones there as needed."""
+        (self._host if features.device == HOST else self._device).put(image_id, features)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._host.clear()
+        self._device.clear()
+
+    def clear_device(self) -> bool:
+        """Forget what lies on a device; whether there was anything."""
+        had_any = len(self._device) > 0
+        self._device.clear()
+        return had_any
+
+
+def _nbytes(features: ImageFeatures) -> int:
+    return features.nbytes

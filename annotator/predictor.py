@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import Condition, Lock
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annotator.cache import FeatureCache
+from annotator.cache import FeatureCache, ImageFeaturesCache
 from annotator.errors import ModelReplacedError
 from annotator.feature_files import FeatureFiles
 from annotator.records import phrase_key
+from engines.errors import DeviceMemoryError
 from engines.protocols import (
     CountsTokens,
     PreparedImage,
@@ -28,7 +30,12 @@ from engines.protocols import (
 from engines.types import BoxPrompt, ImageFeatures, Instance, Phrase, SegmentOptions, Understanding
 
 FEATURES_LIMIT_BYTES = 2 << 30
+DEVICE_FEATURES_LIMIT_BYTES = 2 << 30
+"""On a GPU: 36 images of SAM 3 in half precision, 18 in full."""
 ANSWERS_LIMIT_BYTES = 256 << 20
+
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,7 @@ class Predictor:
         self._loading = Lock()
         self._encoding = ModelLock()
         self._answering = ModelLock()
-        self._features: FeatureCache[str, ImageFeatures] = FeatureCache(FEATURES_LIMIT_BYTES, lambda item: item.nbytes)
+        self._features = ImageFeaturesCache(FEATURES_LIMIT_BYTES, DEVICE_FEATURES_LIMIT_BYTES)
         self._answers: FeatureCache[_AnswerKey, Answer] = FeatureCache(ANSWERS_LIMIT_BYTES, lambda item: item.nbytes)
         self.timings = Timings()
         self.n_changes = 0
@@ -159,7 +166,7 @@ class Predictor:
             features = self._features.get(image_id)
             if features is None:
                 started = time.perf_counter()
-                features = self.segmenter.encode_image(rgb, image_id)
+                features = self._with_room(lambda: self.segmenter.encode_image(rgb, image_id))
                 self.timings = replace(self.timings, encode_ms=_ms_since(started))
                 self._features.put(image_id, features)
                 self._write(features)
@@ -203,7 +210,7 @@ class Predictor:
         missing = [image for image in images if known[image.image_id] is None]
         if missing:
             with self._encoding.hold(ahead=ahead):
-                found = encode_images(self.segmenter, missing)
+                found = self._with_room(lambda: encode_images(self.segmenter, missing))
             for new in found:
                 self._write(new)
             known |= {image.image_id: features for image, features in zip(missing, found, strict=True)}
@@ -228,7 +235,7 @@ class Predictor:
         with self._ready_to_answer(image_id, read, ahead=ahead) as features:
             started = time.perf_counter()
             encoded = self.segmenter.encode_phrase(phrase)
-            instances = self.segmenter.decode(features, encoded, boxes, options)
+            instances = self._with_room(lambda: self.segmenter.decode(features, encoded, boxes, options))
             if not ahead:
                 self.timings = replace(self.timings, edit_ms=_ms_since(started))
             answer = Answer(phrase, tuple(instances), encoded.understanding)
@@ -285,11 +292,20 @@ class Predictor:
 
     def _decode(self, features: ImageFeatures, phrases: Sequence[Phrase], options: SegmentOptions) -> list[Answer]:
         encoded = [self.segmenter.encode_phrase(phrase) for phrase in phrases]
-        found = decode_many(self.segmenter, features, encoded, options)
+        found = self._with_room(lambda: decode_many(self.segmenter, features, encoded, options))
         return [
             Answer(phrase, tuple(instances), one.understanding)
             for phrase, one, instances in zip(phrases, encoded, found, strict=True)
         ]
+
+    def _with_room(self, work: Callable[[], Result]) -> Result:
+        """Do it; where the device has no memory left, forget the features kept there and try once more."""
+        try:
+            return work()
+        except DeviceMemoryError:
+            if not self._features.clear_device():
+                raise
+        return work()
 
     def _options(self, score_threshold: float | None) -> SegmentOptions:
         return self.options if score_threshold is None else SegmentOptions(score_threshold=score_threshold)
@@ -302,7 +318,7 @@ class Predictor:
         """The thing inside a drawn box; raises `BoxError` for a box without area in the image."""
         with self._ready_to_answer(image_id, read) as features:
             started = time.perf_counter()
-            instance = self.segmenter.mask_box(features, box)
+            instance = self._with_room(lambda: self.segmenter.mask_box(features, box))
             self.timings = replace(self.timings, edit_ms=_ms_since(started))
         return instance
 

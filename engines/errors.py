@@ -24,6 +24,7 @@
     ├── UnknownKindError(LookupError)      a family, runtime or format that is not installed
     ├── RuntimeUnavailableError(RuntimeError)   a runtime or device that cannot be used here
     ├── DeviceMemoryError(MemoryError)     a GPU without room for what is run
+    ├── CudaCallError(RuntimeError)        a GPU whose driver refuses
     ├── GraphLoadError(RuntimeError)       a graph that the runtime refuses
     │   ├── EngineBuildError               no engine can be built of it
     │   └── EngineFailedCheckError         its engine answers wrongly
@@ -230,6 +231,13 @@ class DeviceMemoryError(PhrasemaskError, MemoryError):
         super().__init__(
             f"{device} has no memory left to run {graph}; close other programs that use it, or choose a smaller model"
         )
+
+
+class CudaCallError(PhrasemaskError, RuntimeError):
+    """The driver refuses something else than memory."""
+
+    def __init__(self, device: str, graph: str, status: str) -> None:
+        super().__init__(f"{device} fails while it runs {graph}: CUDA says {status}; start again, or use --device cpu")
 
 
 class GraphLoadError(PhrasemaskError, RuntimeError):

@@ -30,6 +30,44 @@ class Session(Protocol):
         """Every output by name. Raises `TensorMismatchError` for a tensor that the graph does not declare."""
 
 
+class DeviceTensor(Protocol):
+    """A tensor that lies on a device. `numpy.asarray` brings its numbers to the host."""
+
+    device: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device."""
+
+    def __getitem__(self, row: int) -> Any:
+        """One entry of the first axis; only its numbers are brought to the host when they are asked for."""
+
+    def kept_row(self, row: int) -> DeviceTensor:
+        """One entry with its axis, in memory of its own."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The numbers on the host."""
+
+
+@runtime_checkable
+class KeepsOnDevice(Protocol):
+    """A session whose outputs can stay on its device, where other sessions read them."""
+
+    def run_kept(self, feeds: Mapping[str, Any]) -> dict[str, DeviceTensor]:
+        """As `run`, but outputs stay on the device until nothing refers to them. Feeds may lie there too."""
+
+
+def run_kept(session: Session, feeds: Mapping[str, Any]) -> dict[str, Any]:
+    """Every output by name, on the session's device where it can keep them there, else on the host."""
+    return session.run_kept(feeds) if isinstance(session, KeepsOnDevice) else session.run(feeds)
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """What a model can be asked."""

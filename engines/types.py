@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from engines.errors import BoxError, PhraseError
 from engines.masks import Mask
 
+HOST = "cpu"
+"""The device of what lies in this computer's own memory."""
+
 
 def folded_text(text: str) -> str:
     """Runs of white space and control characters as one space, none at the ends."""
@@ -97,6 +100,8 @@ class ImageFeatures:
     width: int
     tensors: Mapping[str, Any]
     nbytes: int
+    device: str = HOST
+    """Where the tensors lie: `cpu` or `cuda:N`."""
 
 
 @dataclass(frozen=True)

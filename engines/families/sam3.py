@@ -27,8 +27,9 @@ from engines.families._sam3.contract import (
 from engines.families._sam3.picture import stretched
 from engines.families._sam3.prompts import box_feeds
 from engines.families._sam3.tokens import PhraseTokenizer, Tokens
-from engines.protocols import Capabilities, Family, PreparedImage, SegmenterInfo, Session
+from engines.protocols import Capabilities, Family, PreparedImage, SegmenterInfo, Session, run_kept
 from engines.types import (
+    HOST,
     BoxPrompt,
     ImageFeatures,
     Instance,
@@ -94,16 +95,15 @@ class Sam3Segmenter:
         """Features of each image; in one run of the graph where it takes several."""
         if len(images) > 1 and not self._takes_several:
             return [self.encode_images([image])[0] for image in images]
-        outputs = self._vision.run({"image": np.concatenate([image.pixels for image in images])})
+        outputs = run_kept(self._vision, {"image": np.concatenate([image.pixels for image in images])})
         return [self._features(image, outputs, row) for row, image in enumerate(images)]
 
-    def _features(self, image: PreparedImage, outputs: Mapping[str, NDArray[Any]], row: int) -> ImageFeatures:
-        """Of one row of the outputs; of several, each gets arrays of its own, so that it can outlive the others."""
-        tensors = {name: outputs[name][row : row + 1] for name in FEATURES}
-        if len(outputs[FEATURES[0]]) > 1:
-            tensors = {name: tensor.copy() for name, tensor in tensors.items()}
+    def _features(self, image: PreparedImage, outputs: Mapping[str, Any], row: int) -> ImageFeatures:
+        """Of one row of the outputs, which stay on the vision graph's device where it keeps them there."""
+        tensors = {name: _kept_row(outputs[name], row) for name in FEATURES}
         nbytes = sum(tensor.nbytes for tensor in tensors.values())
-        return ImageFeatures(self.info.bundle_id, image.image_id, image.height, image.width, tensors, nbytes)
+        device = getattr(tensors[FEATURES[0]], "device", HOST)
+        return ImageFeatures(self.info.bundle_id, image.image_id, image.height, image.width, tensors, nbytes, device)
 
     def n_tokens(self, phrase: Phrase) -> tuple[int, int]:
         """Tokens of the whole phrase, and how many the model takes, both without start and end token."""
@@ -162,11 +162,18 @@ class Sam3Segmenter:
         self, image: ImageFeatures, phrases: Sequence[PhraseFeatures], boxes: Sequence[BoxPrompt] = ()
     ) -> list[Answer]:
         """One run of the decoder: each phrase with the same boxes."""
-        feeds: dict[str, NDArray[Any]] = {name: image.tensors[name] for name in FEATURES}
+        feeds: dict[str, Any] = {name: image.tensors[name] for name in FEATURES}
         for name in ("text_features", "text_mask"):
             feeds[name] = np.concatenate([phrase.tensors[name] for phrase in phrases])
-        outputs = self._decoder.run({**feeds, **box_feeds(boxes, image, len(phrases))})
+        outputs = run_kept(self._decoder, {**feeds, **box_feeds(boxes, image, len(phrases))})
         return [Answer.of(outputs, row) for row in range(len(phrases))]
+
+
+def _kept_row(tensor: Any, row: int) -> Any:
+    """One image's part, in memory of its own where there are several, so that it can outlive the others."""
+    if tensor.shape[0] == 1:
+        return tensor
+    return tensor[row : row + 1].copy() if isinstance(tensor, np.ndarray) else tensor.kept_row(row)
 
 
 def _text_encoder(session: Session, context: int) -> Callable[[tuple[int, ...]], Mapping[str, NDArray[Any]]]:

@@ -1,7 +1,8 @@
 """SAM 3 as samexporter makes it, for AnyLabeling and X-AnyLabeling.
 
 The graph gives masks whole, at the size of the picture: for 12 megapixels, some 60 MB each on the way. Where its last
-nodes only stretch small logits and cut them, it is asked for those, and the same masks follow in a fraction of the time.
+nodes only stretch small logits and cut them, it is asked for those, and the same masks follow in a fraction of the
+time.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotator.cache import FeatureCache
+from annotator.cache import FeatureCache, ImageFeaturesCache
+from engines.types import ImageFeatures
 
 
 def sized(limit):
@@ -47,3 +48,17 @@ def test_the_bytes_never_pass_the_limit_but_for_a_single_value(puts, limit):
         cache.put(key, "x" * size)
         assert cache.nbytes <= limit or len(cache) == 1
         assert cache.get(key) == "x" * size
+
+
+def test_features_on_a_device_are_counted_apart_and_can_be_forgotten_alone():
+    cache = ImageFeaturesCache(100, 60)
+    here = [ImageFeatures("b", f"here {n}", 1, 1, {}, 40) for n in range(2)]
+    there = [ImageFeatures("b", f"there {n}", 1, 1, {}, 30, "cuda:0") for n in range(3)]
+    for features in (*here, *there):
+        cache.put(features.image_id, features)
+    assert [cache.get(one.image_id) is one for one in (*here, *there)] == [True, True, False, True, True]
+    assert cache.clear_device()
+    assert not cache.clear_device()
+    assert [cache.get(one.image_id) is one for one in (*here, *there)] == [True, True, False, False, False]
+    cache.clear()
+    assert cache.get("here 0") is None

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from fake_segmenter import FakeSegmenter
 
 from annotator.predictor import ModelLock, Predictor
-from engines.types import BoxPrompt, Phrase
+from engines.errors import DeviceMemoryError, GraphLoadError
+from engines.types import BoxPrompt, Phrase, SegmentOptions
 
 RGB = np.zeros((48, 64, 3), np.uint8)
 
@@ -127,3 +130,54 @@ def test_the_lock_is_free_again_after_an_error():
         raise RuntimeError
     with lock.hold(ahead=True):
         pass
+
+
+class SegmenterOnFullGpu(FakeSegmenter):
+    """Runs out of memory while features of another image are kept on the GPU."""
+
+    def __init__(self, n_failures: int) -> None:
+        super().__init__()
+        self.n_failures = n_failures
+
+    def encode_image(self, rgb, image_id):
+        return replace(super().encode_image(rgb, image_id), device="cuda:0")
+
+    def decode(self, image, phrase, boxes=(), options=SegmentOptions()):
+        if self.n_failures:
+            self.n_failures -= 1
+            raise DeviceMemoryError("cuda:0", "decoder")
+        return super().decode(image, phrase, boxes, options)
+
+
+def test_without_memory_on_the_gpu_kept_features_are_forgotten_and_the_answer_comes():
+    segmenter = SegmenterOnFullGpu(1)
+    predictor = Predictor(lambda: segmenter)
+    predictor.encode("first", lambda: RGB)
+    assert predictor.answer("second", lambda: RGB, Phrase("cup")).instances
+    assert segmenter.count("encode") == 2
+    predictor.encode("first", lambda: RGB)
+    assert segmenter.count("encode") == 3
+
+
+def test_without_memory_at_all_it_is_said_and_the_next_answer_comes():
+    segmenter = SegmenterOnFullGpu(2)
+    predictor = Predictor(lambda: segmenter)
+    with pytest.raises(DeviceMemoryError, match="cuda:0 has no memory left to run decoder"):
+        predictor.answer("image", lambda: RGB, Phrase("cup"))
+    assert predictor.answer("image", lambda: RGB, Phrase("cup")).instances
+
+
+def test_another_model_answers_after_it_is_loaded_and_not_where_loading_fails():
+    first, second = FakeSegmenter(), FakeSegmenter({"cup": []})
+    predictor = Predictor(lambda: first)
+    assert predictor.answer("image", lambda: RGB, Phrase("cup")).instances
+
+    def fails():
+        raise GraphLoadError(Path("vision.onnx"), "ONNX Runtime", "no such file")
+
+    with pytest.raises(GraphLoadError):
+        predictor.use(fails)
+    assert predictor.segmenter is first and predictor.n_changes == 0
+    predictor.use(lambda: second)
+    assert predictor.n_changes == 1
+    assert not predictor.answer("image", lambda: RGB, Phrase("cup")).instances

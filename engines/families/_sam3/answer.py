@@ -23,17 +23,20 @@ _FILLS_THE_BOX = 0.3
 
 @dataclass(frozen=True)
 class Answer:
-    """K queries of one phrase: scores float64 [K], boxes float32 [K, 4] as shares of the image, logits [K, h, w]."""
+    """K queries of one phrase: scores float64 [K], boxes float32 [K, 4] as shares of the image, logits [K, h, w].
+
+    Logits may lie on a device: only those of instances that are answered are brought from there.
+    """
 
     scores: NDArray[np.float64]
     boxes_xyxy: NDArray[np.float32]
-    mask_logits: NDArray[Any]
+    mask_logits: Any
 
     @classmethod
-    def of(cls, outputs: Mapping[str, NDArray[Any]], row: int) -> Answer:
+    def of(cls, outputs: Mapping[str, Any], row: int) -> Answer:
         """The answer to the phrase of that row; a score is the query's own probability times that of presence."""
-        scores = sigmoid(outputs["logits"][row]) * sigmoid(outputs["presence"][row])
-        return cls(scores, outputs["boxes_xyxy"][row], outputs["mask_logits"][row])
+        logits, presence, boxes = (np.asarray(outputs[name][row]) for name in ("logits", "presence", "boxes_xyxy"))
+        return cls(sigmoid(logits) * sigmoid(presence), boxes, outputs["mask_logits"][row])
 
     def instances(self, image: ImageFeatures, options: SegmentOptions) -> list[Instance]:
         """Instances at or above the threshold, best first; those whose mask is empty are none."""
@@ -70,7 +73,7 @@ class Answer:
             yield rows[index], float(iou[index])
 
     def _mask(self, row: int, image: ImageFeatures, threshold: float) -> Mask:
-        return encode_upsampled(self.mask_logits[row], image.height, image.width, _logit(threshold))
+        return encode_upsampled(np.asarray(self.mask_logits[row]), image.height, image.width, _logit(threshold))
 
 
 def _inside(mask: Mask, box: BoxPrompt) -> Mask:
