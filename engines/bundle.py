@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from engines.errors import (
@@ -52,6 +53,10 @@ class GraphSpec:
     outputs: tuple[TensorSpec, ...]
     inner_outputs: tuple[TensorSpec, ...] = ()
     """What a runtime that reaches tensors inside the graph gives in place of `outputs`: the same with less work."""
+
+    def zeros(self) -> dict[str, NDArray[Any]]:
+        """Inputs of the declared dtypes, all 0, with 1 for each size that may vary."""
+        return {spec.name: np.zeros([size or 1 for size in spec.shape], dtype=spec.dtype) for spec in self.inputs}
 
     def check_inputs(self, feeds: Mapping[str, NDArray[Any]]) -> None:
         """Raise `TensorMismatchError` unless `feeds` holds each declared input, and nothing else, as declared."""

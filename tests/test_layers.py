@@ -76,7 +76,7 @@ ROWS = [
     ],
     ["engines.families._sam3_foreign"],
     ["engines.families._starter", "engines.families._sam3"],
-    ["engines.runtimes._tensorrt"],
+    ["engines.runtimes._onnxruntime", "engines.runtimes._tensorrt"],
     ["engines.tensorrt_engines"],
     ["engines.cuda_driver", "engines.graph_hash", "engines.triton_names"],
     ["engines.protocols", "engines.discovery"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ from engines.bundle import GraphSpec
 from engines.cuda_driver import n_cuda_devices
 from engines.errors import GraphLoadError, RuntimeUnavailableError, TensorMismatchError
 from engines.graph_nodes import graph_with_outputs
-from engines.protocols import Availability, Runtime
+from engines.protocols import Availability, Runtime, Session
+from engines.runtimes._onnxruntime.bound_session import BoundSession
 
 _NAME = "onnxruntime"
+GPU_MEMORY_VARIABLE = "PHRASEMASK_GPU_MEMORY_GB"
+"""Environment variable: the most memory that ONNX Runtime may take for each graph on a GPU."""
 _ERRORS_ONLY = 3
 _log = logging.getLogger(__name__)
 
@@ -48,7 +52,7 @@ def _devices() -> list[str]:
     return ["cpu", *(f"cuda:{index}" for index in range(n_cuda_devices()))]
 
 
-def _load_graph(path: Path, spec: GraphSpec, device: str) -> OnnxRuntimeSession:
+def _load_graph(path: Path, spec: GraphSpec, device: str) -> Session:
     """Open a graph on `auto`, `cpu` or `cuda:N`. An explicit device that cannot be had raises; `auto` falls back."""
     import onnxruntime
 
@@ -60,7 +64,12 @@ def _load_graph(path: Path, spec: GraphSpec, device: str) -> OnnxRuntimeSession:
     except Exception as error:  # noqa: BLE001 - the library raises its own classes, none of them public
         raise GraphLoadError(path, "ONNX Runtime", _first_line(error)) from None
     _check_declared(path, session, spec)
-    return OnnxRuntimeSession(session, spec, _loaded_device(session, wanted, device))
+    loaded = _loaded_device(session, wanted, device)
+    if loaded == "cpu":
+        return OnnxRuntimeSession(session, spec, loaded)
+    bound = BoundSession(session, spec, loaded)
+    bound.warm_up()
+    return bound
 
 
 def _resolve(device: str) -> str:
@@ -75,8 +84,23 @@ def _providers(device: str) -> list[Any]:
     import onnxruntime
 
     onnxruntime.preload_dlls()
-    cuda = ("CUDAExecutionProvider", {"device_id": int(device.partition(":")[2])})
-    return [cuda, "CPUExecutionProvider"]
+    return [("CUDAExecutionProvider", _cuda_options(device)), "CPUExecutionProvider"]
+
+
+def _cuda_options(device: str) -> dict[str, Any]:
+    """Memory grows by what is asked for, not to the next power of two, and to no more than a person allows."""
+    options: dict[str, Any] = {
+        "device_id": int(device.partition(":")[2]),
+        "arena_extend_strategy": "kSameAsRequested",
+    }
+    limit_gb = os.environ.get(GPU_MEMORY_VARIABLE)
+    if limit_gb:
+        try:
+            options["gpu_mem_limit"] = int(float(limit_gb) * 1e9)
+        except ValueError:
+            reason = f"{GPU_MEMORY_VARIABLE} is '{limit_gb}', wanted a number of gigabytes such as 6"
+            raise RuntimeUnavailableError(f"device '{device}'", reason) from None
+    return options
 
 
 def _model_and_options(path: Path, spec: GraphSpec) -> tuple[str | bytes, Any]:

@@ -1,0 +1,1 @@
+"""What ONNX Runtime needs on a device other than the CPU."""
