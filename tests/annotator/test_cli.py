@@ -101,7 +101,7 @@ def test_a_checkpoint_that_is_none_gets_one_sentence(tmp_path):
 
 
 def test_a_model_without_check_files_cannot_be_checked():
-    assert_one_sentence(run("models", "check", "starter"), "starter", "checks")
+    assert_one_sentence(run("models", "check", "starter"), "starter", "no answers of its original", "models compare")
 
 
 def test_a_model_that_has_failed_its_check_is_used_only_by_force(images, tmp_path):
@@ -123,7 +123,7 @@ def test_models_lists_the_starter_and_the_runtimes():
 
 
 @pytest.mark.parametrize(
-    "command", ["serve", "prelabel", "export", "status", "models", "models export", "models check"]
+    "command", ["serve", "prelabel", "export", "status", "models", "models export", "models check", "models compare"]
 )
 def test_every_command_explains_itself_with_an_example(command):
     done = run(*command.split(), "--help")
