@@ -18,6 +18,7 @@ from engines.bundle import MANIFEST_NAME
 from engines.compare import PAGE_FILE, REPORT_FILE
 from engines.errors import PhrasemaskError
 from engines.export.errors import ExportFailedError, ExportSettingError
+from engines.tensorrt_engines.folder import FOLDER_NAME as ENGINES
 
 _JOURNAL = "parts.json"
 Report = TypeVar("Report")
@@ -164,13 +165,13 @@ def _refuse(folder: Path, strangers: set[str]) -> None:
 
 
 def _strangers(bundle: Path) -> set[str]:
-    """Files in the folder that belong to no bundle."""
+    """Files in the folder that belong to no bundle; what TensorRT built from the older graphs does."""
     try:
         manifest = json.loads((bundle / MANIFEST_NAME).read_bytes())
         ours = {MANIFEST_NAME, REPORT_FILE, PAGE_FILE, *manifest["files"]}
     except (OSError, ValueError, TypeError, KeyError):
         ours = set()
-    return _contents(bundle) - ours
+    return {name for name in _contents(bundle) - ours if not (ours and name.startswith(f"{ENGINES}/"))}
 
 
 def _contents(folder: Path) -> set[str]:

@@ -59,6 +59,14 @@ def test_a_newer_bundle_takes_the_place_of_an_older_one(tmp_path):
     assert (tmp_path / "out" / "graph").read_text() == "second"
 
 
+def test_engines_built_from_an_older_bundle_go_with_it(tmp_path):
+    finished(tmp_path / "out", "first")
+    (tmp_path / "out" / "engines").mkdir()
+    (tmp_path / "out" / "engines" / "vision.engine").write_text("program")
+    finished(tmp_path / "out", "second")
+    assert names(tmp_path) == ["out", "out/graph", "out/manifest.json"]
+
+
 def test_what_an_interrupted_exchange_left_does_not_stop_the_next(tmp_path):
     finished(tmp_path / "out.replaced")
     finished(tmp_path / "out", "first")
