@@ -9,10 +9,12 @@ from typing import Annotated
 
 import typer
 
+from annotator.benching import bench_model
 from annotator.comparing import compare_models, comparison_lines, left_out_lines
 from annotator.compiling import compile_model, engine_line
 from annotator.errors import CommandError
 from annotator.models import list_models, list_runtimes, model_folders
+from engines.bench import table
 from engines.bundle import locate_bundle
 from engines.discovery import choose
 from engines.errors import EngineCancelledError
@@ -118,6 +120,25 @@ def compare(
     print(json.dumps(comparison.as_dict(), ensure_ascii=False) if as_json else "\n".join(comparison_lines(comparison)))
     if any(one.failed for one in comparison.left_out):
         raise typer.Exit(FAILED)
+
+
+@app.command(epilog="Example: python app.py models bench sam3-fp16 --runtime tensorrt")
+def bench(
+    model: Annotated[str, typer.Argument(metavar="NAME|DIR", help="A model.")],
+    images: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Pictures; else samples/.")] = None,
+    phrase: Annotated[list[str] | None, typer.Option(metavar="TEXT", help="What to look for; repeatable.")] = None,
+    edits: Annotated[int, typer.Option(min=1, help="Edits of the phrase on each picture.")] = 20,
+    pictures: Annotated[int, typer.Option(min=1, help="How many pictures at most.")] = 5,
+    batch: Annotated[
+        list[int] | None, typer.Option(min=1, help="Images encoded together; repeatable; else 1, 4 and 8, on a CPU 1.")
+    ] = None,
+    runtime: Annotated[str, typer.Option(help="What runs it.")] = "auto",
+    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda:N|HOST:PORT", help="Where it runs.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+) -> None:
+    """Measure each stage of a first query and of an edit, images a second, and memory of the GPU."""
+    report = bench_model(model, images, phrase or (), edits, pictures, batch or (), runtime, device)
+    print(json.dumps(report.as_dict(), ensure_ascii=False) if as_json else "\n".join(table(report)))
 
 
 @app.command("compile", epilog="Example: python app.py models compile sam3-fp16 --runtime tensorrt")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Condition, Lock
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from annotator.cache import FeatureCache, ImageFeaturesCache
 from annotator.errors import ModelReplacedError
 from annotator.feature_files import FeatureFiles
+from annotator.recent_times import RecentTimes
 from annotator.records import phrase_key
 from engines.errors import DeviceMemoryError
 from engines.protocols import (
@@ -50,14 +51,6 @@ class Answer:
     def nbytes(self) -> int:
         """Memory held by the masks."""
         return 512 + sum(len(instance.mask.counts) + 512 for instance in self.instances)
-
-
-@dataclass(frozen=True)
-class Timings:
-    """Milliseconds of the last encoding of an image and of the last answer to a phrase; None before the first."""
-
-    encode_ms: float | None = None
-    edit_ms: float | None = None
 
 
 class ModelLock:
@@ -104,7 +97,7 @@ class Predictor:
         self._answering = ModelLock()
         self._features = ImageFeaturesCache(FEATURES_LIMIT_BYTES, DEVICE_FEATURES_LIMIT_BYTES)
         self._answers: FeatureCache[_AnswerKey, Answer] = FeatureCache(ANSWERS_LIMIT_BYTES, lambda item: item.nbytes)
-        self.timings = Timings()
+        self.times = RecentTimes()
         self.n_changes = 0
         """How often the model was replaced by another one."""
 
@@ -120,7 +113,7 @@ class Predictor:
                 self._load, self._segmenter = load, segmenter
             self._features.clear()
             self._answers.clear()
-            self.timings = Timings()
+            self.times = RecentTimes()
             self.n_changes += 1
 
     def use_later(self, load: Callable[[], Segmenter]) -> None:
@@ -167,7 +160,7 @@ class Predictor:
             if features is None:
                 started = time.perf_counter()
                 features = self._with_room(lambda: self.segmenter.encode_image(rgb, image_id))
-                self.timings = replace(self.timings, encode_ms=_ms_since(started))
+                self.times.add("encode", _ms_since(started))
                 self._features.put(image_id, features)
                 self._write(features)
         return features
@@ -235,9 +228,12 @@ class Predictor:
         with self._ready_to_answer(image_id, read, ahead=ahead) as features:
             started = time.perf_counter()
             encoded = self.segmenter.encode_phrase(phrase)
+            encoded_at = time.perf_counter()
             instances = self._with_room(lambda: self.segmenter.decode(features, encoded, boxes, options))
             if not ahead:
-                self.timings = replace(self.timings, edit_ms=_ms_since(started))
+                self.times.add("phrase", (encoded_at - started) * 1000)
+                self.times.add("decode", _ms_since(encoded_at))
+                self.times.add("edit", _ms_since(started))
             answer = Answer(phrase, tuple(instances), encoded.understanding)
             self._answers.put(key, answer)
         return answer
@@ -319,7 +315,7 @@ class Predictor:
         with self._ready_to_answer(image_id, read) as features:
             started = time.perf_counter()
             instance = self._with_room(lambda: self.segmenter.mask_box(features, box))
-            self.timings = replace(self.timings, edit_ms=_ms_since(started))
+            self.times.add("edit", _ms_since(started))
         return instance
 
 

@@ -34,6 +34,25 @@ def gpu_architecture(index: int) -> str:
     return f"sm{major.value}{minor.value}"
 
 
+def gpu_memory_used(index: int) -> int:
+    """Bytes in use on the GPU of that index, by whatever program; 0 where there is no such GPU."""
+    driver = _driver()
+    device, context = ctypes.c_int(0), ctypes.c_void_p()
+    free, total = ctypes.c_size_t(0), ctypes.c_size_t(0)
+    if driver is None or driver.cuDeviceGet(ctypes.byref(device), index) != 0:
+        return 0
+    if driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device) != 0:
+        return 0
+    try:
+        if driver.cuCtxPushCurrent_v2(context) != 0:
+            return 0
+        status = driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
+        driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
+        return total.value - free.value if status == 0 else 0
+    finally:
+        driver.cuDevicePrimaryCtxRelease_v2(device)
+
+
 @cache
 def _driver() -> ctypes.CDLL | None:
     try:

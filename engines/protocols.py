@@ -62,6 +62,9 @@ class KeepsOnDevice(Protocol):
     def run_kept(self, feeds: Mapping[str, Any]) -> dict[str, DeviceTensor]:
         """As `run`, but outputs stay on the device until nothing refers to them. Feeds may lie there too."""
 
+    def upload(self, array: NDArray[Any]) -> DeviceTensor:
+        """The array on the session's device, there to be a feed; running does it for those that are not."""
+
 
 def run_kept(session: Session, feeds: Mapping[str, Any]) -> dict[str, Any]:
     """Every output by name, on the session's device where it can keep them there, else on the host."""

@@ -17,7 +17,7 @@ ROWS = [
     ["annotator.cli"],
     ["annotator.dataset_commands", "annotator.model_commands", "annotator.prelabel_command"],
     ["annotator.terminal"],
-    ["annotator.compiling", "annotator.comparing"],
+    ["annotator.compiling", "annotator.benching", "annotator.comparing"],
     ["annotator.ui.shell"],
     ["annotator.ui.panels"],
     ["annotator.ui.views", "annotator.ui.presence", "annotator.ui.origin_check"],
@@ -34,6 +34,7 @@ ROWS = [
     ["annotator.exporting", "annotator.pictures", "annotator.predictor"],
     [
         "annotator.cache",
+        "annotator.recent_times",
         "annotator.feature_files",
         "annotator.folder",
         "annotator.previews",
@@ -63,7 +64,7 @@ ROWS = [
     ["annotator.records"],
     ["annotator.errors"],
     ["engines.export", "engines.side_by_side"],
-    ["engines.compare"],
+    ["engines.bench", "engines.compare"],
     ["engines.loader", "engines.check_files", "engines.triton_repository"],
     [
         "engines.families.starter",
@@ -79,6 +80,7 @@ ROWS = [
     ["engines.runtimes._onnxruntime", "engines.runtimes._tensorrt"],
     ["engines.tensorrt_engines"],
     ["engines.cuda_driver", "engines.graph_hash", "engines.triton_names"],
+    ["engines.stage_times"],
     ["engines.protocols", "engines.discovery"],
     ["engines.graph_signature"],
     ["engines.bundle", "engines.graph_nodes"],

@@ -23,6 +23,7 @@ from annotator.ui.panels.keys import build_keys
 from annotator.ui.panels.models import build_models
 from annotator.ui.panels.phrases import build_phrases
 from annotator.ui.panels.queue import build_queue
+from annotator.ui.panels.speed import build_speed
 from annotator.ui.panels.stage import build_stage
 from annotator.ui.panels.status import build_status
 from annotator.workspace import Workspace
@@ -54,6 +55,7 @@ def build_page(workspace: Workspace, ahead: RunAhead, *, local: bool) -> gradio.
                 build_instances(workspace)
         build_export(workspace)
         build_models(workspace, any_folder=local)
+        build_speed(workspace)
         build_keys()
     return page
 

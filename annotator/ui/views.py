@@ -93,8 +93,8 @@ def draft_view(answer: Answer, places: list[int], category: str, workspace: Work
 
 def timings_view(workspace: Workspace) -> View:
     """Milliseconds of the last encoding and the last edit."""
-    timings = workspace.predictor.timings
-    return {"encode_ms": _rounded(timings.encode_ms), "edit_ms": _rounded(timings.edit_ms)}
+    times = workspace.predictor.times
+    return {"encode_ms": _rounded(times.last("encode")), "edit_ms": _rounded(times.last("edit"))}
 
 
 def _picture(workspace: Workspace, image_id: int) -> View:

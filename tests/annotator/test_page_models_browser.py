@@ -158,6 +158,24 @@ def opened_again(workspace: Workspace) -> Workspace:
     return Workspace(workspace.store, workspace.folder, predictor, workspace.project)
 
 
+def test_the_times_of_the_last_edits_are_shown_and_follow(screen):
+    screen.type_phrase("cup")
+    screen.page.keyboard.press("Escape")
+    screen.page.click(".status-times")
+    screen.page.wait_for_selector(".speed-table td:has-text('an edit as a whole')")
+    n_bars = screen.page.locator(".speed-bars span").count()
+    assert n_bars >= 1
+    assert "milliseconds" in screen.page.inner_text(".speed-table")
+    screen.page.keyboard.press("Escape")
+    screen.page.keyboard.press("/")
+    screen.page.keyboard.press("Control+A")
+    screen.page.keyboard.type("dog")
+    screen.wait("page.state.draft?.text === 'dog' && !page.state.asked")
+    screen.page.keyboard.press("Escape")
+    screen.page.click(".status-times")
+    screen.page.wait_for_function(f"document.querySelectorAll('.speed-bars span').length > {n_bars}")
+
+
 def test_the_choice_is_remembered_with_the_project(workspace):
     use_model(workspace, ModelChoice("shapes", "auto", "cpu"))
     again = Workspace(

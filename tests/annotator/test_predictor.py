@@ -75,10 +75,10 @@ def test_the_model_is_loaded_once_by_many_threads():
 
 
 def test_timings_are_known_after_the_first_answer(predictor):
-    assert predictor.timings.encode_ms is None
+    assert predictor.times.last("encode") is None
     predictor.mask_box("image", lambda: RGB, BoxPrompt((1, 1, 9, 9)))
-    assert predictor.timings.encode_ms is not None
-    assert predictor.timings.edit_ms is not None
+    assert predictor.times.last("encode") is not None
+    assert predictor.times.last("edit") is not None
 
 
 def test_a_person_goes_before_whatever_runs_ahead():

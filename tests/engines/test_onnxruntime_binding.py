@@ -45,6 +45,11 @@ def test_outputs_stay_and_are_fed_again_without_a_copy(session):
     np.testing.assert_array_equal(np.asarray(again.kept_row(0), dtype=np.float64), FEED * 4)
 
 
+def test_an_array_can_be_brought_to_the_device_ahead(session):
+    there = session.upload(FEED[:, ::-1])
+    check_doubling(session.run({"image": there}), FEED[:, ::-1])
+
+
 def test_warming_up_runs_the_graph_on_zeros(session):
     session.warm_up()
     assert session._spec.zeros()["image"].shape == (1, 1)

@@ -50,6 +50,9 @@ class FarSession:
     def run(self, feeds):
         return self._session.run({name: getattr(feed, "_array", feed) for name, feed in feeds.items()})
 
+    def upload(self, array):
+        return FarTensor(array, self._fetched, "uploaded")
+
     def run_kept(self, feeds):
         return {name: FarTensor(array, self._fetched, name) for name, array in self.run(feeds).items()}
 

@@ -87,6 +87,15 @@ def test_outputs_can_stay_on_the_gpu_and_are_read_there(cuda, open_session):
     assert not cuda.held
 
 
+def test_an_array_can_be_brought_to_the_gpu_ahead(cuda, open_session):
+    session = open_session()
+    there = session.upload(FEED[:, ::-1])
+    cuda.copies.clear()
+    kept = session.run_kept({"image": there})["double"]
+    assert cuda.copies == []
+    np.testing.assert_array_equal(np.asarray(kept), FEED[:, ::-1] * 2)
+
+
 def test_one_row_is_brought_to_the_host_without_the_others(cuda, open_session):
     kept = run_kept(open_session(), {"image": FEED})["double"]
     cuda.copies.clear()

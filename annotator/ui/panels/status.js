@@ -10,6 +10,7 @@ function draw(state) {
   const model = state.model;
   if (model) find(".status-model").textContent = `model: ${model.model} · ${model.runtime} · ${model.device}`;
   const { encode_ms, edit_ms } = state.timings;
+  find(".status-times").hidden = encode_ms == null && edit_ms == null;
   find(".status-times").textContent = [encode_ms == null ? "" : `encode ${encode_ms} ms`, edit_ms == null ? "" : `edit ${edit_ms} ms`].filter(Boolean).join(" · ");
 }
 

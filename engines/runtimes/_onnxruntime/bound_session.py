@@ -79,6 +79,13 @@ class BoundSession:
         outputs = self._run(feeds, self._kind, self._index)
         return {name: OrtTensor(value, self.device) for name, value in outputs.items()}
 
+    def upload(self, array: NDArray[Any]) -> OrtTensor:
+        """The array on the device."""
+        import onnxruntime
+
+        whole = np.ascontiguousarray(array)
+        return OrtTensor(onnxruntime.OrtValue.ortvalue_from_numpy(whole, self._kind, self._index), self.device)
+
     def warm_up(self) -> None:
         """Run once on zeros, so that the first picture does not wait for libraries and kernels."""
         self._run(self._spec.zeros(), self._kind, self._index)

@@ -77,6 +77,16 @@ class TensorrtSession:
                 return self._repeat(recording, feeds)
             return self._launch(feeds)
 
+    def upload(self, array: NDArray[Any]) -> GpuTensor:
+        """The array on the GPU."""
+        whole = np.ascontiguousarray(array)
+        with self._lock:
+            self._cuda.use()
+            tensor = self._tensor(whole.shape, whole.dtype)
+            self._cuda.upload(whole, tensor.address, self._stream)
+            self._cuda.wait(self._stream)
+        return tensor
+
     def _launch(self, feeds: Mapping[str, Any]) -> dict[str, GpuTensor]:
         held: list[Any] = []
         for name, feed in feeds.items():
