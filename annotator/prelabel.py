@@ -20,6 +20,7 @@ from annotator.prelabelling.redo import forget_redo, redone_since
 from annotator.prelabelling.summary import PrelabelProgress, PrelabelSummary
 from annotator.prelabelling.threads import in_background, made_ahead
 from annotator.records import KeptPhrase, phrase_key
+from annotator.suggesting import Run, store_found
 from annotator.workspace import Workspace
 from engines.errors import ImageError
 from engines.types import Phrase
@@ -29,7 +30,10 @@ _ANSWERED_WAITING = 4
 
 
 class Prelabeller:
-    """One run over a project: take the steps of `run()`; `stop()` ends it after the images that are encoded."""
+    """One run over a project: take the steps of `run()`; `stop()` ends it after the images that are encoded.
+
+    Making one loads the model, if it is not loaded yet.
+    """
 
     def __init__(self, workspace: Workspace, phrases: Sequence[KeptPhrase], options: PrelabelOptions) -> None:
         self._workspace = workspace
@@ -39,6 +43,8 @@ class Prelabeller:
         self._n_equal_failures = 0
         self._last_failure = ""
         self._n_to_do = 0
+        bundle_id = workspace.predictor.info.bundle_id
+        self._run_by = Run(bundle_id, options.score_threshold, options.accept_above)
         self.images = workspace.store.images(include_missing=False)
         self.summary = PrelabelSummary(n_images=len(self.images), n_suggestions={item.text: 0 for item in phrases})
 
@@ -68,7 +74,7 @@ class Prelabeller:
     def _answered(self, plan: Sequence[Job], threads: ExitStack) -> Iterator[Job]:
         """Jobs that wait only to be stored, in order; the threads that make them end with the stack."""
         predictor = self._workspace.predictor
-        asking = Asking(predictor, self._options.score_threshold, len(self._phrases), self.summary.notes.append)
+        asking = Asking(predictor, self._run_by, len(self._phrases), self.summary.notes.append)
         reader = Reader(self._workspace, self._phrases)
         n_ahead = n_readers() + predictor.images_at_once
         read = made_ahead(self._begun(plan), reader.read, n_readers(), n_ahead, "prelabel-read")
@@ -99,9 +105,9 @@ class Prelabeller:
         return plan
 
     def _finished_runs(self) -> set[tuple[int, str]]:
-        store, options, bundle_id = self._workspace.store, self._options, self._workspace.predictor.info.bundle_id
-        since = redone_since(store, bundle_id, self._phrases, options) if options.redo else 0.0
-        return store.runs_in_force(bundle_id, options.score_threshold, since)
+        store, run, options = self._workspace.store, self._run_by, self._options
+        since = redone_since(store, run.bundle_id, self._phrases, options) if options.redo else 0.0
+        return store.runs_in_force(run.bundle_id, run.score_threshold, since)
 
     def _store(self, job: Job) -> None:
         if job.error is not None:
@@ -115,15 +121,13 @@ class Prelabeller:
 
     def _store_answers(self, job: Job) -> None:
         found = [(kept, answer.instances) for kept, answer in zip(job.todo, job.answers or (), strict=True)]
-        options, image_id = self._options, job.image.image_id
+        image_id = job.image.image_id
         with self._workspace.store.atomic():
             self._record_opened(job)
-            stored = self._workspace.suggest_found(
-                image_id, found, options.score_threshold, options.accept_above, options.rules
-            )
+            stored = store_found(self._workspace.store, image_id, found, self._run_by, self._options.rules)
             reviewed = self._workspace.store.image(image_id).done
-        for text, n in stored.items():
-            self.summary.n_suggestions[text] += n
+        for kept in job.todo:
+            self.summary.n_suggestions[kept.text] += stored.get(kept.phrase_id, 0)
         self._n_equal_failures = 0
         if reviewed:
             self.summary.n_reviewed += 1

@@ -24,15 +24,13 @@ from annotator.records import (
 )
 from annotator.repeats import (
     DEFAULT_LIMITS,
-    ChoiceRules,
-    Found,
-    chosen_places,
     hidden_ids,
     places_not_there,
     places_shown,
 )
 from annotator.store import ProjectStore
-from engines.types import BoxPrompt, Instance, Phrase
+from annotator.suggesting import Run, store_answer
+from engines.types import BoxPrompt, Phrase
 
 _log = logging.getLogger(__name__)
 _FOLDER = "folder"
@@ -144,7 +142,6 @@ class Workspace:
         image_id: int,
         kept: KeptPhrase,
         score_threshold: float | None = None,
-        accept_above: float | None = None,
         *,
         ahead: bool = False,
         reviewed_too: bool = False,
@@ -161,7 +158,7 @@ class Workspace:
             now_kept = next((one for one in self.store.kept_phrases() if one.phrase_id == kept.phrase_id), None)
             if now_kept is None or (self.store.image(image_id).done and not reviewed_too):
                 return {}
-            return self._store_answer(image_id, now_kept, answer, threshold, accept_above)
+            return self._store_answer(image_id, now_kept, answer, threshold)
 
     def keep_draft(
         self, image_id: int, text: str, category_name: str, boxes: Sequence[BoxPrompt] = ()
@@ -177,49 +174,11 @@ class Workspace:
         with self.store.atomic():
             category_id = self.category(category_name).category_id
             kept = kept or KeptPhrase(0, _name_of(boxes), category_id)
-            return self._store_answer(image_id, kept, answer, self.predictor.options.score_threshold, None)
+            return self._store_answer(image_id, kept, answer, self.predictor.options.score_threshold)
 
-    def _store_answer(
-        self, image_id: int, kept: KeptPhrase, answer: Answer, threshold: float, accept_above: float | None
-    ) -> dict[int, int]:
-        fresh = places_not_there(kept, answer.instances, self.store.annotations(image_id))
-        ids = self._replace(image_id, kept, [answer.instances[place] for place in fresh], threshold, accept_above)
-        return dict(zip(fresh, ids, strict=True))
-
-    def suggest_found(
-        self,
-        image_id: int,
-        found: Sequence[Found],
-        score_threshold: float,
-        accept_above: float | None,
-        rules: ChoiceRules,
-    ) -> dict[str, int]:
-        """Store what was found for several phrases as suggestions in place of their earlier ones, as one action.
-
-        Returns how many by phrase. Phrases that have been forgotten since are left out, and all of them where a person
-        has reviewed the image since.
-        """
-        with self.store.atomic():
-            if self.store.image(image_id).done:
-                return {}
-            now_kept = {kept.phrase_id: kept for kept in self.store.kept_phrases()}
-            found = [(now_kept[kept.phrase_id], one) for kept, one in found if kept.phrase_id in now_kept]
-            chosen = chosen_places(found, self.store.annotations(image_id), rules)
-            for (kept, instances), places in zip(found, chosen, strict=True):
-                self._replace(image_id, kept, [instances[at] for at in places], score_threshold, accept_above)
-        return {kept.text: len(places) for (kept, _), places in zip(found, chosen, strict=True)}
-
-    def _replace(
-        self,
-        image_id: int,
-        kept: KeptPhrase,
-        instances: Sequence[Instance],
-        threshold: float,
-        accept_above: float | None,
-    ) -> list[int]:
-        bundle_id = self.predictor.info.bundle_id
-        new = [_suggestion(instance, kept, bundle_id, accept_above) for instance in instances]
-        return self.store.replace_suggestions(image_id, kept.text, kept.category_id, bundle_id, threshold, new)
+    def _store_answer(self, image_id: int, kept: KeptPhrase, answer: Answer, threshold: float) -> dict[int, int]:
+        run = Run(self.predictor.info.bundle_id, threshold)
+        return store_answer(self.store, image_id, kept, answer.instances, run)
 
     def missing_phrases(self, image_id: int) -> list[KeptPhrase]:
         """Kept phrases that this model has not been run with on this image."""
@@ -303,12 +262,6 @@ class Workspace:
         key = phrase_key(name)
         same = (item for item in self.store.categories() if phrase_key(item.name) == key)
         return next(same, None) or self.store.ensure_category(name)
-
-
-def _suggestion(instance: Instance, kept: KeptPhrase, bundle_id: str, accept_above: float | None) -> NewAnnotation:
-    sure = accept_above is not None and instance.score >= accept_above
-    decision = Decision.ACCEPTED if sure else Decision.PENDING
-    return NewAnnotation.from_instance(instance, kept.category_id, kept.text, bundle_id, decision)
 
 
 def _name_of(boxes: Sequence[BoxPrompt]) -> str:

@@ -31,7 +31,7 @@ ROWS = [
     ],
     ["annotator.prelabelling"],
     ["annotator.workspace"],
-    ["annotator.exporting", "annotator.pictures", "annotator.predictor"],
+    ["annotator.exporting", "annotator.pictures", "annotator.predictor", "annotator.suggesting"],
     [
         "annotator.cache",
         "annotator.recent_times",

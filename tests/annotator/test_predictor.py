@@ -43,6 +43,29 @@ def test_an_undone_edit_of_the_phrase_runs_nothing(predictor, segmenter):
     assert again.instances == first.instances
 
 
+def test_phrases_asked_together_are_answered_as_one_by_one_and_only_once(segmenter, predictor):
+    phrases = [Phrase("cup"), Phrase("cat"), Phrase("CUP"), Phrase("temple")]
+    together = predictor.answer_many("image", lambda: RGB, phrases)
+    assert segmenter.count("decode") == 3
+    alone = Predictor(FakeSegmenter)
+    for phrase, answer in zip(phrases, together, strict=True):
+        expected = alone.answer("image", lambda: RGB, phrase)
+        assert [(one.mask, one.score) for one in answer.instances] == [
+            (one.mask, one.score) for one in expected.instances
+        ]
+        assert answer.understanding == expected.understanding
+    predictor.answer_many("image", lambda: RGB, [Phrase("cat"), Phrase("mug")])
+    assert segmenter.calls[-1] == "decode mug"
+    assert segmenter.count("decode") == 4
+    predictor.answer("image", lambda: RGB, Phrase("mug"))
+    assert segmenter.count("decode") == 4
+
+
+def test_answers_of_different_thresholds_are_kept_apart(predictor):
+    assert len(predictor.answer_many("image", lambda: RGB, [Phrase("cup")], 0.8)[0].instances) == 1
+    assert len(predictor.answer_many("image", lambda: RGB, [Phrase("cup")], 0.5)[0].instances) == 2
+
+
 def test_pixels_are_read_only_when_the_image_must_be_encoded(predictor):
     reads = []
     for phrase in ("cup", "cat", "mug"):

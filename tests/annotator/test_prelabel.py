@@ -11,7 +11,7 @@ import pytest
 from fake_segmenter import FakeSegmenter
 from projects import open_workspace, write_pictures
 
-from annotator.errors import DiskFullError, ModelFailingError
+from annotator.errors import DiskFullError, ModelFailingError, ModelReplacedError
 from annotator.prelabel import Prelabeller
 from annotator.prelabelling.options import PrelabelOptions
 from annotator.records import Decision
@@ -183,9 +183,18 @@ def test_what_is_wrong_with_the_project_ends_the_run(workspace, monkeypatch):
     def refuse(*_):
         raise DiskFullError(workspace.store.path)
 
-    monkeypatch.setattr(workspace, "suggest_found", refuse)
+    monkeypatch.setattr(workspace.store, "replace_suggestions", refuse)
     with pytest.raises(DiskFullError):
         run(workspace, "cup")
+
+
+def test_a_model_that_is_replaced_meanwhile_ends_the_run_and_nothing_is_stored_as_the_other_ones(workspace):
+    steps = prelabeller(workspace, "cup").run()
+    next(steps)
+    workspace.predictor.use(lambda: FakeSegmenter(bundle_id="another"))
+    with pytest.raises(ModelReplacedError):
+        list(steps)
+    assert {total.bundle_id for total in workspace.store.run_totals()} == {"fake"}
 
 
 def test_another_threshold_is_another_run_and_going_back_runs_again(workspace):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,40 @@ def test_a_run_is_one_phrase_on_one_image_by_one_model_at_one_threshold(store: P
     assert not store.has_run(1, "striped cat", BUNDLE, 0.4)
     assert store.finished_runs(BUNDLE, 0.5) == {(1, "striped cat")}
     assert store.finished_runs(BUNDLE, 0.4) == store.finished_runs(OTHER_BUNDLE, 0.5) == set()
+
+
+def test_a_run_is_in_force_until_another_model_or_threshold_replaces_its_suggestions(store: ProjectStore) -> None:
+    for image_id in (1, 2):
+        store.replace_suggestions(image_id, "cat", 1, BUNDLE, 0.5, [suggestion()])
+    assert store.runs_in_force(BUNDLE, 0.5) == {(1, "cat"), (2, "cat")}
+    store.replace_suggestions(1, "cat", 1, BUNDLE, 0.7, [])
+    store.replace_suggestions(1, "dog", 1, OTHER_BUNDLE, 0.5, [])
+    assert store.runs_in_force(BUNDLE, 0.5) == {(2, "cat")}
+    assert store.runs_in_force(BUNDLE, 0.7) == {(1, "cat")}
+    store.replace_suggestions(2, "cat", 1, OTHER_BUNDLE, 0.5, [])
+    assert store.runs_in_force(BUNDLE, 0.5) == set()
+    assert store.finished_runs(BUNDLE, 0.5) == {(1, "cat"), (2, "cat")}
+
+
+def test_runs_from_before_a_moment_are_left_out_on_request(store: ProjectStore) -> None:
+    store.replace_suggestions(1, "cat", 1, BUNDLE, 0.5, [])
+    moment = time.time()
+    store.replace_suggestions(2, "cat", 1, BUNDLE, 0.5, [])
+    assert store.runs_in_force(BUNDLE, 0.5, moment) == {(2, "cat")}
+
+
+def test_runs_are_counted_apart_by_model_threshold_and_phrase(store: ProjectStore) -> None:
+    store.replace_suggestions(1, "cat", 1, BUNDLE, 0.5, [suggestion(), suggestion()])
+    store.replace_suggestions(2, "Cat", 1, BUNDLE, 0.5, [suggestion()])
+    store.replace_suggestions(1, "cat", 1, OTHER_BUNDLE, 0.5, [])
+    store.replace_suggestions(1, "cat", 1, BUNDLE, 0.7, [suggestion()])
+    totals = [
+        (one.bundle_id, one.score_threshold, one.phrase_key, one.n_images, one.n_suggestions)
+        for one in store.run_totals()
+    ]
+    assert totals == [(BUNDLE, 0.5, "cat", 2, 3), (OTHER_BUNDLE, 0.5, "cat", 1, 0), (BUNDLE, 0.7, "cat", 1, 1)]
+    first = store.run_totals()[0]
+    assert 0 < first.first_at <= first.last_at <= time.time()
 
 
 def test_a_threshold_that_went_through_float32_is_the_same_run(store: ProjectStore) -> None:
