@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from annotator.benching import bench_model
+from annotator.benching import SAMPLES, bench_model
 from annotator.comparing import compare_models, comparison_lines, left_out_lines
 from annotator.compiling import compile_model, engine_line
 from annotator.errors import CommandError
@@ -55,7 +55,10 @@ def export(
         Path | None, typer.Option(metavar="PATH", help="A Hugging Face SAM 3 folder, or Meta's sam3.pt.")
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="BUNDLE", help="The model folder to make.")] = None,
-    precision: Annotated[str, typer.Option(metavar="fp32|fp16|int8", help="How weights are kept.")] = "fp32",
+    precision: Annotated[str, typer.Option(metavar="fp32|fp16|int8|int8-qdq", help="How weights are kept.")] = "fp32",
+    calibrate: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="For int8-qdq: pictures such as it will see; else samples/.")
+    ] = None,
     image_size: Annotated[int, typer.Option(min=14, help="Side of the model's picture, a multiple of 14.")] = 1008,
     max_instances: Annotated[int, typer.Option(min=1, help="How many instances a phrase can find.")] = 100,
     model: Annotated[
@@ -69,7 +72,10 @@ def export(
     if checkpoint is not None and out is not None and model is None:
         from engines.export.bundle_export import export_bundle
 
-        folder = export_bundle(checkpoint, out, precision, image_size, max_instances, progress=_say)
+        pictures = (calibrate or SAMPLES) if precision == "int8-qdq" else None
+        folder = export_bundle(
+            checkpoint, out, precision, image_size, max_instances, progress=_say, calibration=pictures
+        )
         print(folder)
     elif model is not None and triton is not None and checkpoint is None and out is None:
         folder = locate_bundle(model, model_folders())

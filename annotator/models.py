@@ -22,6 +22,7 @@ DEFAULT_MODEL = "starter"
 _PRECISIONS = {
     "fp32": "fp32: full precision, the largest files.",
     "fp16": "fp16: half the size, made for GPUs.",
+    "int8-qdq": "int8 with fixed scales, made for TensorRT: the smallest files, masks nearly the same.",
     "int8": "int8: small files and about twice as fast on a CPU; masks nearly the same.",
 }
 MODELS_VARIABLE = "PHRASEMASK_MODELS"

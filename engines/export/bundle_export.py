@@ -13,6 +13,7 @@ from typing import Any
 from engines.bundle import MANIFEST_VERSION, GraphSpec, TensorSpec
 from engines.compare import check_bundle
 from engines.errors import GraphLoadError
+from engines.export.calibration import calibration_feeds, quantise_with_scales
 from engines.export.checkpoint import (
     CONTEXT_LENGTH,
     LITE_TEXT,
@@ -44,6 +45,8 @@ class ExportSettings:
     image_size: int
     max_instances: int
     licence: str = "SAM License"
+    calibration: Path | None = None
+    """Folder of pictures by which fixed scales are chosen."""
 
     def features_dtype(self) -> str:
         """Dtype of an encoded image between the graphs."""
@@ -58,8 +61,10 @@ def export_bundle(
     max_instances: int = DEFAULT_MAX_INSTANCES,
     progress: Callable[[str], None] = lambda _: None,
     licence: str = "SAM License",
+    calibration: Path | None = None,
 ) -> Path:
-    """Write the bundle `out` and answer its path; `progress` gets one line at each step.
+    """Write the bundle `out` and answer its path; `progress` gets one line at each step. `calibration` is a folder of
+    pictures such as the model will see, for the precision int8-qdq; without it, drawn ones.
 
     The bundle takes its place when it is whole and checked, whatever the check says: its report is in it.
     Raises `CheckpointError`, `ExportSettingError`, `ExportToolMissingError`, or `ExportFailedError` with nothing left
@@ -70,7 +75,7 @@ def export_bundle(
     found = find_checkpoint(checkpoint)
     if max_instances < 1:
         raise ExportSettingError("the number of instances", max_instances, f"1 to {n_queries(found)}")
-    settings = ExportSettings(precision, image_size, min(max_instances, n_queries(found)), licence)
+    settings = ExportSettings(precision, image_size, min(max_instances, n_queries(found)), licence, calibration)
     require_all()
     work = WorkFolder(out, _fingerprint(found, settings))
     work.open()
@@ -107,11 +112,16 @@ def _write_graph(found: Checkpoint, role: str, settings: ExportSettings, room: P
     half = settings.precision == "fp16"
     module = build_module(found, role, settings.image_size, settings.max_instances, half)
     spec = _spec(found, role, settings)
-    if settings.precision == "int8" and role in QUANTISED_ROLES:
+    if settings.precision.startswith("int8") and role in QUANTISED_ROLES:
         whole = room / "float32.onnx"
         export_graph(module, role, spec, whole)
+        del module
         external = whole.with_name(f"{whole.name}.data")
-        quantise(whole, room / spec.file, external.exists())
+        if settings.precision == "int8":
+            quantise(whole, room / spec.file, external.exists())
+        else:
+            feeds = calibration_feeds(found, role, settings.image_size, settings.calibration)
+            quantise_with_scales(whole, room / spec.file, external.exists(), feeds)
         for path in (whole, external):
             path.unlink(missing_ok=True)
     else:

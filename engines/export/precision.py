@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from engines.export.errors import ExportSettingError
 from engines.export.extra import import_or_explain
 
-PRECISIONS = ("fp32", "fp16", "int8")
+PRECISIONS = ("fp32", "fp16", "int8", "int8-qdq")
+"""int8 scales activations as they come, which ONNX Runtime can; int8-qdq has fixed scales, which TensorRT needs."""
 QUANTISED_ROLES = ("vision", "text")
 """The decoder stays float32 in an int8 bundle: it is a small part of the time and the first to lose masks."""
 _WORTH_PACKING = 1024
@@ -29,7 +30,7 @@ def check_precision(precision: str) -> None:
 def quantise(source: Path, target: Path, external: bool) -> None:
     """Weights of matrix products to int8, one scale for each output channel; activations are scaled as they come."""
     quantization = import_or_explain("onnxruntime.quantization")
-    with _without_advice():
+    with without_advice():
         quantization.quantize_dynamic(
             str(source),
             str(target),
@@ -42,7 +43,7 @@ def quantise(source: Path, target: Path, external: bool) -> None:
 
 
 @contextmanager
-def _without_advice() -> Iterator[None]:
+def without_advice() -> Iterator[None]:
     """The quantiser advises a step for graphs that were not simplified, in the root logger; these are."""
     root = logging.getLogger()
     root.addFilter(_is_grave)

@@ -75,6 +75,12 @@ def int8_bundle(folder, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def qdq_bundle(folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("bundles") / "qdq"
+    return read_bundle(export_bundle(folder, out, "int8-qdq", SIDE, N_QUERIES))
+
+
+@pytest.fixture(scope="session")
 def text_spec():
     return graph_spec("text", SIDE, WIDTH, N_QUERIES)
 

@@ -108,6 +108,20 @@ def test_int8_has_a_scale_for_each_output_channel(int8_bundle):
         assert scale.shape == values[name].shape[1:]
 
 
+def test_int8_with_fixed_scales_has_its_matrices_between_them_and_answers_nearly_alike(qdq_bundle):
+    for role in ROLES:
+        model = onnx.load(str(qdq_bundle.file(qdq_bundle.graphs[role].file)))
+        operations = {node.op_type for node in model.graph.node}
+        assert ({"QuantizeLinear", "DequantizeLinear"} <= operations) == (role != "decoder")
+        assert not {"MatMulInteger", "DynamicQuantizeLinear"} & operations
+        zero_points = [tensor for tensor in model.graph.initializer if tensor.name.endswith("zero_point")]
+        assert all(not onnx.numpy_helper.to_array(tensor).any() for tensor in zero_points)
+    assert any(values.dtype == np.int8 for values in weights(qdq_bundle, "vision"))
+    report = json.loads((qdq_bundle.folder / REPORT_FILE).read_text("utf-8"))
+    assert report["precision"] == "int8-qdq"
+    assert report["mean_iou"] >= 0.9
+
+
 @pytest.mark.parametrize(("precision", "limit"), [("fp32", 1e-4), ("int8", 0.1)])
 def test_weights_in_a_file_of_their_own_give_the_same_answers(
     model, external_text, text_spec, tmp_path, precision, limit

@@ -15,6 +15,7 @@ from tiny_models import write_doubling_bundle
 
 from engines.bundle import SHIPPED_MODELS, GraphSpec, TensorSpec, read_bundle
 from engines.errors import EngineBuildError, EngineCancelledError, OnnxFileError
+from engines.export.calibration import quantise_with_scales
 from engines.loader import open_bundle
 from engines.tensorrt_engines.build import build_engine
 from engines.tensorrt_engines.key import BuildOptions, recipe_for
@@ -67,6 +68,22 @@ def test_each_graph_of_the_starter_becomes_an_engine(role):
 @pytest.mark.parametrize("role", ["vision", "text", "decoder"])
 def test_each_graph_of_a_half_precision_export_becomes_an_engine(fp16_bundle, role):
     assert build(fp16_bundle, role).n_layers > 50
+
+
+@pytest.mark.parametrize(
+    ("role", "feed"),
+    [
+        ("vision", {"image": np.random.default_rng(0).integers(0, 255, (1, 3, 168, 168), dtype=np.uint8)}),
+        ("text", {"input_ids": np.array([[49406, 2442, 7220, 49407, *[0] * 28]], np.int32)}),
+    ],
+)
+def test_a_graph_with_fixed_int8_scales_becomes_an_engine(tmp_path, role, feed):
+    pytest.importorskip("onnx", reason="the extra [export] is not installed")
+    bundle = read_bundle(BUNDLE)
+    spec = bundle.graphs[role]
+    quantise_with_scales(bundle.file(spec.file), tmp_path / spec.file, external=False, feeds=[feed])
+    made = recipe_for(TENSORRT_RTX, tmp_path / spec.file, spec, ARCHITECTURE, PLAIN)
+    assert build_engine(TENSORRT_RTX, tmp_path / spec.file, made, b"", keep_going).n_layers > 100
 
 
 def test_the_doubling_graph_becomes_an_engine(tmp_path):
