@@ -19,7 +19,7 @@ from annotator.prelabelling.reading import Reader, n_readers
 from annotator.prelabelling.redo import forget_redo, redone_since
 from annotator.prelabelling.summary import PrelabelProgress, PrelabelSummary
 from annotator.prelabelling.threads import in_background, made_ahead
-from annotator.records import KeptPhrase, phrase_key
+from annotator.records import ImageRecord, KeptPhrase, phrase_key
 from annotator.suggesting import Run, store_found
 from annotator.workspace import Workspace
 from engines.errors import ImageError
@@ -60,10 +60,11 @@ class Prelabeller:
         """
         self._workspace.note_model()
         self._understand()
-        plan = self._plan()
+        finished = self._finished_runs()
+        self._n_to_do = sum(not image.done and bool(self._missing(image, finished)) for image in self.images)
         started = time.perf_counter()
         with ExitStack() as threads:
-            for job in self._answered(plan, threads):
+            for job in self._answered(self._begun(finished), threads):
                 self._store(job)
                 self.summary.seconds = time.perf_counter() - started
                 yield self._progress(job)
@@ -71,23 +72,24 @@ class Prelabeller:
         if self._options.redo and not self.summary.stopped:
             forget_redo(self._workspace.store)
 
-    def _answered(self, plan: Sequence[Job], threads: ExitStack) -> Iterator[Job]:
+    def _answered(self, jobs: Iterator[Job], threads: ExitStack) -> Iterator[Job]:
         """Jobs that wait only to be stored, in order; the threads that make them end with the stack."""
         predictor = self._workspace.predictor
         asking = Asking(predictor, self._run_by, len(self._phrases), self.summary.notes.append)
         reader = Reader(self._workspace, self._phrases)
         n_ahead = n_readers() + predictor.images_at_once
-        read = made_ahead(self._begun(plan), reader.read, n_readers(), n_ahead, "prelabel-read")
+        read = made_ahead(jobs, reader.read, n_readers(), n_ahead, "prelabel-read")
         encoded = asking.encoded(read, self._stopping.is_set)
         if predictor.info.device != "cpu":  # on a CPU the graphs would only take each other's cores
             encoded = threads.enter_context(in_background(encoded, _ENCODED_WAITING, "prelabel-encode"))
         return threads.enter_context(in_background(asking.answered(encoded), _ANSWERED_WAITING, "prelabel-answer"))
 
-    def _begun(self, plan: Sequence[Job]) -> Iterator[Job]:
-        for job in plan:
+    def _begun(self, finished: set[tuple[int, str]]) -> Iterator[Job]:
+        """A job for each image, none of them kept, until the run is told to stop."""
+        for image in self.images:
             if self._stopping.is_set():
                 return
-            yield job
+            yield Job(image, self._missing(image, finished))
 
     def _understand(self) -> None:
         for kept in self._phrases:
@@ -95,14 +97,8 @@ class Prelabeller:
             if sentence:
                 self.summary.understood[kept.text] = sentence
 
-    def _plan(self) -> list[Job]:
-        finished = self._finished_runs()
-        plan = [
-            Job(image, [kept for kept in self._phrases if (image.image_id, phrase_key(kept.text)) not in finished])
-            for image in self.images
-        ]
-        self._n_to_do = sum(bool(job.todo) and not job.image.done for job in plan)
-        return plan
+    def _missing(self, image: ImageRecord, finished: set[tuple[int, str]]) -> list[KeptPhrase]:
+        return [kept for kept in self._phrases if (image.image_id, phrase_key(kept.text)) not in finished]
 
     def _finished_runs(self) -> set[tuple[int, str]]:
         store, run, options = self._workspace.store, self._run_by, self._options
