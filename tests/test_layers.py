@@ -22,8 +22,10 @@ ROWS = [
     ["annotator.ui.panels"],
     ["annotator.ui.views", "annotator.ui.presence", "annotator.ui.origin_check"],
     ["annotator.ui.panel"],
+    ["annotator.prelabel_job"],
     [
-        "annotator.importing", "annotator.model_choice",
+        "annotator.importing",
+        "annotator.model_choice",
         "annotator.prelabel",
         "annotator.project_status",
         "annotator.ahead",
