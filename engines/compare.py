@@ -129,9 +129,11 @@ def check_bundle(folder: Path, runtime: str = AUTO, device: str = AUTO) -> Check
     session = load("vision")
     features = {name: session.run({"image": _pixels(bundle.file(name))}) for name in _pictures(cases)}
     tensors = list(_vision_differences(features, reference))
+    del session  # before the next is loaded: at full size, vision alone holds several gigabytes
     session = load("text")
     phrases = session.run({"input_ids": reference["input_ids"]})["text_features"]
     tensors.append(_difference("text", "text_features", phrases, reference["text_features"]))
+    del session
     session = load("decoder")
     tensors += _decoder_differences(session, bundle, alone)
     compared = tuple(_compare_cases(session, cases, features, phrases, reference))
