@@ -1,7 +1,8 @@
 """Pre-labels a folder: every phrase on every image that nobody has reviewed, resumable after any stop.
 
-Reading, asking the model and storing go on at the same time: some threads read and shrink pictures ahead, one or two
-ask the model, and the thread that takes the progress stores. It alone writes, all of an image in one transaction.
+Reading and asking the model go on where images are answered (`annotator.prelabelling.answering`): in threads of this
+process, in other processes, or on a cluster. The thread that takes the progress stores, at the same time. It alone
+writes, all of an image in one transaction.
 """
 
 from __future__ import annotations
@@ -12,30 +13,29 @@ from contextlib import ExitStack
 from threading import Event
 
 from annotator.errors import ModelFailingError
-from annotator.prelabelling.asking import Asking
-from annotator.prelabelling.job import Job
+from annotator.prelabelling.answering import Answering, Here, Question
+from annotator.prelabelling.job import Failure, Job
 from annotator.prelabelling.options import PrelabelOptions
-from annotator.prelabelling.reading import Reader, n_readers
 from annotator.prelabelling.redo import forget_redo, redone_since
 from annotator.prelabelling.summary import PrelabelProgress, PrelabelSummary
-from annotator.prelabelling.threads import in_background, made_ahead
 from annotator.records import ImageRecord, KeptPhrase, phrase_key
 from annotator.suggesting import Run, store_found
 from annotator.workspace import Workspace
-from engines.errors import ImageError
-from engines.types import Phrase
-
-_ENCODED_WAITING = 2
-_ANSWERED_WAITING = 4
 
 
 class Prelabeller:
     """One run over a project: take the steps of `run()`; `stop()` ends it after the images that are encoded.
 
-    Making one loads the model, if it is not loaded yet.
+    Making one loads the model, if it is not loaded yet, where images are answered: in this process, or `answering`.
     """
 
-    def __init__(self, workspace: Workspace, phrases: Sequence[KeptPhrase], options: PrelabelOptions) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        phrases: Sequence[KeptPhrase],
+        options: PrelabelOptions,
+        answering: Answering | None = None,
+    ) -> None:
         self._workspace = workspace
         self._phrases = phrases
         self._options = options
@@ -43,8 +43,9 @@ class Prelabeller:
         self._n_equal_failures = 0
         self._last_failure = ""
         self._n_to_do = 0
-        bundle_id = workspace.predictor.info.bundle_id
-        self._run_by = Run(bundle_id, options.score_threshold, options.accept_above)
+        self._answering = answering or Here(workspace)
+        self._model = self._answering.begin(Question(phrases, options.score_threshold))
+        self._run_by = Run(self._model.info.bundle_id, options.score_threshold, options.accept_above)
         self.images = workspace.store.images(include_missing=False)
         self.summary = PrelabelSummary(n_images=len(self.images), n_suggestions={item.text: 0 for item in phrases})
 
@@ -58,13 +59,14 @@ class Prelabeller:
         Raises `ModelFailingError` when too many images in a row fail alike, and what is wrong with the project or the
         model rather than with an image, such as a full disk.
         """
-        self._workspace.note_model()
-        self._understand()
+        self._workspace.note_model(self._model.info)
+        self.summary.understood |= self._model.understood
         finished = self._finished_runs()
         self._n_to_do = sum(not image.done and bool(self._missing(image, finished)) for image in self.images)
         started = time.perf_counter()
-        with ExitStack() as threads:
-            for job in self._answered(self._begun(finished), threads):
+        with ExitStack() as ends:
+            say = self.summary.notes.append
+            for job in self._answering.answered(self._begun(finished), self._stopping.is_set, say, ends):
                 self._store(job)
                 self.summary.seconds = time.perf_counter() - started
                 yield self._progress(job)
@@ -72,30 +74,15 @@ class Prelabeller:
         if self._options.redo and not self.summary.stopped:
             forget_redo(self._workspace.store)
 
-    def _answered(self, jobs: Iterator[Job], threads: ExitStack) -> Iterator[Job]:
-        """Jobs that wait only to be stored, in order; the threads that make them end with the stack."""
-        predictor = self._workspace.predictor
-        asking = Asking(predictor, self._run_by, len(self._phrases), self.summary.notes.append)
-        reader = Reader(self._workspace, self._phrases)
-        n_ahead = n_readers() + predictor.images_at_once
-        read = made_ahead(jobs, reader.read, n_readers(), n_ahead, "prelabel-read")
-        encoded = asking.encoded(read, self._stopping.is_set)
-        if predictor.info.device != "cpu":  # on a CPU the graphs would only take each other's cores
-            encoded = threads.enter_context(in_background(encoded, _ENCODED_WAITING, "prelabel-encode"))
-        return threads.enter_context(in_background(asking.answered(encoded), _ANSWERED_WAITING, "prelabel-answer"))
-
     def _begun(self, finished: set[tuple[int, str]]) -> Iterator[Job]:
         """A job for each image, none of them kept, until the run is told to stop."""
         for image in self.images:
             if self._stopping.is_set():
                 return
-            yield Job(image, self._missing(image, finished))
-
-    def _understand(self) -> None:
-        for kept in self._phrases:
-            sentence = self._workspace.predictor.understand(Phrase(kept.text)).sentence
-            if sentence:
-                self.summary.understood[kept.text] = sentence
+            missing = self._missing(image, finished)
+            if missing and not image.done:
+                image = self._workspace.store.image(image.image_id)  # noqa: PLW2901 - it may be reviewed meanwhile
+            yield Job(image, missing)
 
     def _missing(self, image: ImageRecord, finished: set[tuple[int, str]]) -> list[KeptPhrase]:
         return [kept for kept in self._phrases if (image.image_id, phrase_key(kept.text)) not in finished]
@@ -106,8 +93,8 @@ class Prelabeller:
         return store.runs_in_force(run.bundle_id, run.score_threshold, since)
 
     def _store(self, job: Job) -> None:
-        if job.error is not None:
-            self._note_failure(job)
+        if job.failure is not None:
+            self._note_failure(job, job.failure)
         elif job.answers is not None:
             self._store_answers(job)
         elif job.image.done:
@@ -136,9 +123,9 @@ class Prelabeller:
                 job.image.image_id, seen.sha256, seen.height, seen.width, seen.size_bytes, seen.mtime_ns
             )
 
-    def _note_failure(self, job: Job) -> None:
-        reason = job.reason
-        if isinstance(job.error, ImageError):
+    def _note_failure(self, job: Job, failure: Failure) -> None:
+        reason = failure.reason
+        if failure.is_of_file:
             self._workspace.store.record_failure(job.image.image_id, reason)
         else:
             self._record_opened(job)

@@ -30,6 +30,7 @@ from annotator.repeats import (
 )
 from annotator.store import ProjectStore
 from annotator.suggesting import Run, store_answer
+from engines.protocols import SegmenterInfo
 from engines.types import BoxPrompt, Phrase
 
 _log = logging.getLogger(__name__)
@@ -197,9 +198,8 @@ class Workspace:
         for kept in missing:
             self.suggest(image_id, kept, threshold, ahead=ahead)
 
-    def note_model(self) -> None:
+    def note_model(self, info: SegmenterInfo) -> None:
         """Have the project remember what its runs by this model are called."""
-        info = self.predictor.info
         setting, name = f"model {info.bundle_id}", f"{info.name} ({info.precision})"
         if self.store.setting(setting) != name:
             self.store.set_setting(setting, name)

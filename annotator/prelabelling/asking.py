@@ -8,7 +8,6 @@ from typing import TypeVar
 from annotator.errors import ModelReplacedError
 from annotator.predictor import Answer, Predictor
 from annotator.prelabelling.job import Job
-from annotator.suggesting import Run
 from engines.errors import DeviceMemoryError
 from engines.types import ImageFeatures, Phrase
 
@@ -45,9 +44,17 @@ class Portions:
 class Asking:
     """The model's two steps of a run, as iterators over jobs. Jobs that have failed, or need nothing, pass through."""
 
-    def __init__(self, predictor: Predictor, run: Run, n_phrases: int, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        predictor: Predictor,
+        bundle_id: str,
+        score_threshold: float,
+        n_phrases: int,
+        say: Callable[[str], None],
+    ) -> None:
         self._predictor = predictor
-        self._run = run
+        self._bundle_id = bundle_id
+        self._score_threshold = score_threshold
         self._images = Portions(predictor.images_at_once, "images", say)
         self._phrases = Portions(max(1, n_phrases), "phrases", say)
 
@@ -87,7 +94,7 @@ class Asking:
         return batch
 
     def _encode_together(self, jobs: Sequence[Job]) -> None:
-        if self._predictor.info.bundle_id != self._run.bundle_id:
+        if self._predictor.info.bundle_id != self._bundle_id:
             raise ModelReplacedError
         images = [job.prepared for job in jobs if job.prepared is not None]
         found = self._images.run(images, lambda portion: self._predictor.encode_together(portion, ahead=True))
@@ -103,4 +110,4 @@ class Asking:
             job.fail(error)
 
     def _decode(self, features: ImageFeatures, phrases: Sequence[Phrase]) -> list[Answer]:
-        return self._predictor.decode(features, phrases, self._run.score_threshold, ahead=True)
+        return self._predictor.decode(features, phrases, self._score_threshold, ahead=True)

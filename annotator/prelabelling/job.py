@@ -23,6 +23,25 @@ class Opened:
     mtime_ns: int
 
 
+@dataclass(frozen=True)
+class Failure:
+    """Why an image failed: plain words, which pass from one process to another."""
+
+    reason: str
+    """Without the path."""
+    is_of_file: bool
+    """The file is no usable picture; otherwise the model failed on it."""
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        """What a person is told of an error."""
+        if isinstance(error, ImageError):
+            return cls(error.reason, True)
+        if isinstance(error, PhrasemaskError):
+            return cls(str(error), False)
+        return cls(f"the model failed on it: {type(error).__name__}: {error}", False)
+
+
 @dataclass
 class Job:
     """An image with the phrases that are missing on it, and what each step has made of it so far."""
@@ -33,7 +52,12 @@ class Job:
     prepared: PreparedImage | None = field(default=None, repr=False)
     features: ImageFeatures | None = field(default=None, repr=False)
     answers: Sequence[Answer] | None = field(default=None, repr=False)
-    error: Exception | None = None
+    failure: Failure | None = None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anything is to be done on it."""
+        return bool(self.todo) and not self.image.done
 
     def fail(self, error: Exception) -> None:
         """End the work on this image with what a model or a decoder raised on it.
@@ -42,14 +66,5 @@ class Job:
         """
         if isinstance(error, PhrasemaskError) and not isinstance(error, (ImageError, MemoryError)):
             raise error
-        self.error = error
+        self.failure = Failure.of(error)
         self.prepared = self.features = None
-
-    @property
-    def reason(self) -> str:
-        """Why it failed, without its path."""
-        if isinstance(self.error, ImageError):
-            return self.error.reason
-        if isinstance(self.error, PhrasemaskError):
-            return str(self.error)
-        return f"the model failed on it: {type(self.error).__name__}: {self.error}"

@@ -6,9 +6,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from annotator.predictor import Predictor
+from annotator.prelabelling.image_places import ImagePlace
 from annotator.prelabelling.job import Job, Opened
 from annotator.records import KeptPhrase
-from annotator.workspace import Workspace
 from engines.errors import UnreadableImageError
 from engines.images import ReadImage, read_image
 
@@ -24,16 +25,14 @@ def n_readers() -> int:
 class Reader:
     """Reads and shrinks one picture at a time; safe to use from several threads."""
 
-    def __init__(self, workspace: Workspace, phrases: Sequence[KeptPhrase]) -> None:
-        self._workspace = workspace
+    def __init__(self, images: ImagePlace, predictor: Predictor, phrases: Sequence[KeptPhrase]) -> None:
+        self._images = images
+        self._predictor = predictor
         self._phrases = phrases
 
     def read(self, job: Job) -> Job:
-        """The job with its picture prepared for the model; untouched where nothing is to be done on it any more."""
-        if not job.todo:
-            return job
-        job.image = self._workspace.store.image(job.image.image_id)  # a person may have reviewed it meanwhile
-        if job.image.done:
+        """The job with its picture prepared for the model; untouched where nothing is to be done on it."""
+        if not job.is_wanted:
             return job
         try:
             self._read(job)
@@ -42,12 +41,12 @@ class Reader:
         return job
 
     def _read(self, job: Job) -> None:
-        path = self._workspace.folder.path(job.image.path)
-        read = read_image(path)
-        job.opened = _opened(path, read)
+        with self._images.file(job.image.path) as path:
+            read = read_image(path)
+            job.opened = _opened(path, read)
         if job.image.sha256 not in (None, read.sha256):
             job.todo = self._phrases  # it is another picture now: what was found before is of the old one
-        job.prepared = self._workspace.predictor.prepare(read.rgb, read.sha256)
+        job.prepared = self._predictor.prepare(read.rgb, read.sha256)
 
 
 def _opened(path: Path, read: ReadImage) -> Opened:

@@ -188,13 +188,14 @@ def test_what_is_wrong_with_the_project_ends_the_run(workspace, monkeypatch):
         run(workspace, "cup")
 
 
-def test_a_model_that_is_replaced_meanwhile_ends_the_run_and_nothing_is_stored_as_the_other_ones(workspace):
-    steps = prelabeller(workspace, "cup").run()
-    next(steps)
-    workspace.predictor.use(lambda: FakeSegmenter(bundle_id="another"))
-    with pytest.raises(ModelReplacedError):
-        list(steps)
-    assert {total.bundle_id for total in workspace.store.run_totals()} == {"fake"}
+def test_a_model_that_is_replaced_meanwhile_ends_the_run_and_nothing_is_stored_as_the_other_ones(tmp_path, segmenter):
+    with closing(many(tmp_path, segmenter)) as project:
+        steps = prelabeller(project, "cup").run()
+        next(steps)
+        project.predictor.use(lambda: FakeSegmenter(bundle_id="another"))
+        with pytest.raises(ModelReplacedError):
+            list(steps)
+        assert {total.bundle_id for total in project.store.run_totals()} == {"fake"}
 
 
 def test_another_threshold_is_another_run_and_going_back_runs_again(workspace):
