@@ -176,13 +176,20 @@ class Predictor:
         if features is None:
             features = self._read(image_id)
             if features is not None:
-                self._features.put(image_id, features)
+                self._remember(features)
         return features
 
     def _read(self, image_id: str) -> ImageFeatures | None:
-        if self._files is None or not self.info.features_id:
+        info = self.info
+        if self._files is None or not info.features_id:
             return None
-        return self._files.get(self.info.features_id, image_id, self.info.bundle_id)
+        return self._files.get(info.features_id, image_id, info.bundle_id)
+
+    def _remember(self, features: ImageFeatures) -> None:
+        """Keep what was read in memory, unless the model was replaced meanwhile."""
+        with self._loading:
+            if self._segmenter is not None and self._segmenter.info.bundle_id == features.bundle_id:
+                self._features.put(features.image_id, features)
 
     def _write(self, features: ImageFeatures) -> None:
         if self._files is not None and self.info.features_id:
@@ -204,8 +211,8 @@ class Predictor:
         if missing:
             with self._encoding.hold(ahead=ahead):
                 found = self._with_room(lambda: encode_images(self.segmenter, missing))
-            for new in found:
-                self._write(new)
+                for new in found:
+                    self._write(new)
             known |= {image.image_id: features for image, features in zip(missing, found, strict=True)}
         return [features for image in images if (features := known[image.image_id]) is not None]
 

@@ -43,6 +43,7 @@ ROWS = [
         "annotator.store",
         "annotator.ui.canvas",
     ],
+    ["annotator.feature_format"],
     [
         "annotator.exporters.coco",
         "annotator.exporters.coco_split",
