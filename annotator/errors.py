@@ -20,6 +20,8 @@
     ├── ModelFailingError(RuntimeError)               a model that fails on image after image
     ├── FailedCheckError(ValueError)                  a model that answers otherwise than its original
     ├── ModelReplacedError(RuntimeError)              another model was chosen while a run used this one
+    ├── AnswerReplacedError(RuntimeError)             another model was chosen while a person looked at an answer
+    ├── ModelLoadingError(RuntimeError)               a model is chosen while another one is being loaded
     └── CommandError(ValueError)                      a command that is used wrongly
 
 Each leaf is also the built-in class that a stranger to this project would catch.
@@ -180,6 +182,38 @@ class ModelReplacedError(PhrasemaskError, RuntimeError):
 
     def __init__(self) -> None:
         super().__init__("another model was chosen meanwhile; what was done before is stored, start the run again")
+
+
+class AnswerReplacedError(PhrasemaskError, RuntimeError):
+    """What a person decides on is the answer of a model that has been replaced since."""
+
+    def __init__(self) -> None:
+        super().__init__("another model was chosen meanwhile and answers now; look at its answer and decide again")
+
+
+class ModelLoadingError(PhrasemaskError, RuntimeError):
+    """A model was chosen while another one is being loaded."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(f"one model after the other: {words}; choose again when it is in use")
+
+
+class PrelabelRunningError(PhrasemaskError, RuntimeError):
+    """A pre-labelling was asked for while one is under way."""
+
+    def __init__(self) -> None:
+        super().__init__("a pre-labelling is running already; wait for its end or stop it, then start this one")
+
+
+class WorkerError(PhrasemaskError, RuntimeError):
+    """What a worker of a run cannot do, in its own words."""
+
+
+class MissingRayError(PhrasemaskError, ImportError):
+    """Ray was asked for and is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__('--ray needs the package ray; install it with pip install "phrasemask[ray]"')
 
 
 class CommandError(PhrasemaskError, ValueError):

@@ -46,6 +46,8 @@ class Answer:
     phrase: Phrase
     instances: tuple[Instance, ...]
     understanding: Understanding
+    bundle_id: str
+    """The model that answered: another one may have been chosen since."""
 
     @property
     def nbytes(self) -> int:
@@ -138,6 +140,12 @@ class Predictor:
     def info(self) -> SegmenterInfo:
         """What is loaded."""
         return self.segmenter.info
+
+    @property
+    def loaded_info(self) -> SegmenterInfo | None:
+        """What is loaded; None while nothing is. Never waits."""
+        segmenter = self._segmenter
+        return None if segmenter is None else segmenter.info
 
     @property
     def options(self) -> SegmentOptions:
@@ -241,7 +249,7 @@ class Predictor:
                 self.times.add("phrase", (encoded_at - started) * 1000)
                 self.times.add("decode", _ms_since(encoded_at))
                 self.times.add("edit", _ms_since(started))
-            answer = Answer(phrase, tuple(instances), encoded.understanding)
+            answer = Answer(phrase, tuple(instances), encoded.understanding, features.bundle_id)
             self._answers.put(key, answer)
         return answer
 
@@ -297,7 +305,7 @@ class Predictor:
         encoded = [self.segmenter.encode_phrase(phrase) for phrase in phrases]
         found = self._with_room(lambda: decode_many(self.segmenter, features, encoded, options))
         return [
-            Answer(phrase, tuple(instances), one.understanding)
+            Answer(phrase, tuple(instances), one.understanding, features.bundle_id)
             for phrase, one, instances in zip(phrases, encoded, found, strict=True)
         ]
 
@@ -315,7 +323,8 @@ class Predictor:
 
     def example_phrases(self, image_id: str, read: Callable[[], NDArray[np.uint8]]) -> list[str]:
         """Phrases that will find something on the image, as far as the model can tell unasked."""
-        return self.segmenter.example_phrases(self.encode(image_id, read))
+        with self._ready_to_answer(image_id, read) as features:
+            return self.segmenter.example_phrases(features)
 
     def mask_box(self, image_id: str, read: Callable[[], NDArray[np.uint8]], box: BoxPrompt) -> Instance:
         """The thing inside a drawn box; raises `BoxError` for a box without area in the image."""

@@ -159,7 +159,7 @@ class Workspace:
             now_kept = next((one for one in self.store.kept_phrases() if one.phrase_id == kept.phrase_id), None)
             if now_kept is None or (self.store.image(image_id).done and not reviewed_too):
                 return {}
-            return self._store_answer(image_id, now_kept, answer, threshold)
+            return store_answer(self.store, image_id, now_kept, answer.instances, Run(answer.bundle_id, threshold))
 
     def keep_draft(
         self, image_id: int, text: str, category_name: str, boxes: Sequence[BoxPrompt] = ()
@@ -175,11 +175,8 @@ class Workspace:
         with self.store.atomic():
             category_id = self.category(category_name).category_id
             kept = kept or KeptPhrase(0, _name_of(boxes), category_id)
-            return self._store_answer(image_id, kept, answer, self.predictor.options.score_threshold)
-
-    def _store_answer(self, image_id: int, kept: KeptPhrase, answer: Answer, threshold: float) -> dict[int, int]:
-        run = Run(self.predictor.info.bundle_id, threshold)
-        return store_answer(self.store, image_id, kept, answer.instances, run)
+            run = Run(answer.bundle_id, self.predictor.options.score_threshold)
+            return store_answer(self.store, image_id, kept, answer.instances, run)
 
     def missing_phrases(self, image_id: int) -> list[KeptPhrase]:
         """Kept phrases that this model has not been run with on this image."""

@@ -49,8 +49,8 @@
     if (kept) draftTaken(draft);
   }
 
-  function forServer({ words, category, boxes }) {
-    return { text: words, category, boxes };
+  function forServer({ words, category, boxes, bundle_id }) {
+    return { text: words, category, boxes, bundle_id };
   }
 
   // Suggestions are mostly right, so a click on one says that it is wrong; a second click takes that back.

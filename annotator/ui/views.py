@@ -83,6 +83,7 @@ def draft_view(answer: Answer, places: list[int], category: str, workspace: Work
     return {
         "text": answer.phrase.text,
         "category": category,
+        "bundle_id": answer.bundle_id,
         "understanding": answer.understanding.sentence,
         "outside": answer.understanding.outside,
         "n_repeats": len(answer.instances) - len(places),

@@ -190,6 +190,12 @@ def test_without_memory_at_all_it_is_said_and_the_next_answer_comes():
     assert predictor.answer("image", lambda: RGB, Phrase("cup")).instances
 
 
+def test_what_is_loaded_is_told_without_waiting(predictor, segmenter):
+    assert predictor.loaded_info is None
+    predictor.load()
+    assert predictor.loaded_info is segmenter.info
+
+
 def test_another_model_answers_after_it_is_loaded_and_not_where_loading_fails():
     first, second = FakeSegmenter(), FakeSegmenter({"cup": []})
     predictor = Predictor(lambda: first)

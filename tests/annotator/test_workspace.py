@@ -8,9 +8,16 @@ import pytest
 from fake_segmenter import FakeSegmenter
 from projects import open_workspace, write_pictures
 
-from annotator.errors import FolderMismatchError, FolderNotFoundError, ProjectNotFoundError, RevisionConflictError
+from annotator.errors import (
+    AnswerReplacedError,
+    FolderMismatchError,
+    FolderNotFoundError,
+    ProjectNotFoundError,
+    RevisionConflictError,
+)
 from annotator.predictor import Predictor
 from annotator.records import Decision, ImageState
+from annotator.ui.panels.instances import instance_functions
 from annotator.workspace import Workspace
 from engines.errors import BoxError, PhraseError, UnreadableImageError
 
@@ -45,6 +52,31 @@ def test_trying_a_phrase_stores_nothing(workspace, first):
     assert len(workspace.try_phrase(first, "cup").instances) == 3
     assert workspace.store.annotations(first) == []
     assert workspace.store.image(first).state is ImageState.UNTOUCHED
+
+
+def test_an_answer_is_stored_as_that_of_the_model_that_gave_it(workspace, first, monkeypatch):
+    try_phrase = workspace.try_phrase
+
+    def answered_and_replaced(*arguments, **options):
+        answer = try_phrase(*arguments, **options)
+        workspace.predictor.use(lambda: FakeSegmenter(bundle_id="second"))
+        return answer
+
+    monkeypatch.setattr(workspace, "try_phrase", answered_and_replaced)
+    workspace.suggest(first, workspace.keep_phrase("cup", "cup"))
+    assert {item.bundle_id for item in workspace.store.annotations(first)} == {"fake"}
+    assert [kept.text for kept in workspace.missing_phrases(first)] == ["cup"]
+
+
+def test_a_decision_on_the_answer_of_a_replaced_model_is_refused(workspace, first):
+    decide = next(function for function in instance_functions(workspace) if function.__name__ == "decide")
+    seen = workspace.try_phrase(first, "cup").bundle_id
+    workspace.predictor.use(lambda: FakeSegmenter(bundle_id="second"))
+    draft = {"text": "cup", "category": "cup", "bundle_id": seen}
+    request = {"id": first, "revision": 0, "decisions": {"draft:0": "accepted"}, "label": "accept", "draft": draft}
+    with pytest.raises(AnswerReplacedError):
+        decide(request)
+    assert workspace.store.annotations(first) == [] and workspace.store.kept_phrases() == []
 
 
 def test_an_empty_phrase_is_refused(workspace, first):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from annotator.errors import AnswerReplacedError
 from annotator.records import Action, Decision
 from annotator.ui.panel import Reply, Request, ServerFunction, boxes_in, build_panel, text_in
 from annotator.ui.views import image_view
@@ -86,9 +87,11 @@ def _share(request: Request, name: str) -> float:
 
 
 def _answer_draft(workspace: Workspace, image_id: int, draft: Request | None) -> None:
-    """Let the model answer before the project is locked for writing."""
+    """Let the model answer before the project is locked for writing. It must be the one whose answer was seen."""
     if draft is not None:
-        workspace.try_phrase(image_id, text_in(draft, "text"), boxes=boxes_in(draft))
+        answer = workspace.try_phrase(image_id, text_in(draft, "text"), boxes=boxes_in(draft))
+        if answer.bundle_id != text_in(draft, "bundle_id"):
+            raise AnswerReplacedError
 
 
 def _store_draft(
@@ -98,6 +101,7 @@ def _store_draft(
     if draft is None:
         return {}, revision
     workspace.check_revision(image_id, revision)
+    _answer_draft(workspace, image_id, draft)
     stored = workspace.keep_draft(image_id, text_in(draft, "text"), text_in(draft, "category"), boxes_in(draft))
     ids = {f"{_DRAFT}{place}": str(annotation_id) for place, annotation_id in stored.items()}
     return ids, workspace.store.image(image_id).revision
