@@ -21,6 +21,7 @@
     ├── FailedCheckError(ValueError)                  a model that answers otherwise than its original
     ├── ModelReplacedError(RuntimeError)              another model was chosen while a run used this one
     ├── AnswerReplacedError(RuntimeError)             another model was chosen while a person looked at an answer
+    ├── PrelabelRunningError(RuntimeError)          a pre-labelling was asked for while one is under way
     ├── ModelLoadingError(RuntimeError)               a model is chosen while another one is being loaded
     └── CommandError(ValueError)                      a command that is used wrongly
 

@@ -29,6 +29,7 @@ window.phrasemask = (() => {
     savedAt: null, // when the last step was on disk
     elsewhere: false,
     dialog: null, // name of the open dialog
+    job: null, // the pre-labelling of the folder, as Python says it
   };
   // How a person likes to look at things is the browser's to remember.
   const REMEMBERED = ["threshold", "opacity", "showRejected", "exemplarsStay"];

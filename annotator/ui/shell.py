@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from annotator.ahead import RunAhead
 from annotator.errors import CommandError, PortInUseError
 from annotator.exporting import EXPORTS_FOLDER
+from annotator.prelabel_job import PrelabelJob
 from annotator.ui.canvas import canvas_css, canvas_scripts
 from annotator.ui.origin_check import OriginCheck
 from annotator.ui.panel import page_asset
@@ -22,6 +23,7 @@ from annotator.ui.panels.instances import build_instances
 from annotator.ui.panels.keys import build_keys
 from annotator.ui.panels.models import build_models
 from annotator.ui.panels.phrases import build_phrases
+from annotator.ui.panels.prelabel import build_prelabel
 from annotator.ui.panels.queue import build_queue
 from annotator.ui.panels.speed import build_speed
 from annotator.ui.panels.stage import build_stage
@@ -37,7 +39,7 @@ _A_DAY_S = (86_400, 86_400)
 """How often Gradio's temporary files are looked through, and the age at which they go."""
 
 
-def build_page(workspace: Workspace, ahead: RunAhead, *, local: bool) -> gradio.Blocks:
+def build_page(workspace: Workspace, ahead: RunAhead, job: PrelabelJob, *, local: bool) -> gradio.Blocks:
     """The page over an open workspace. It holds ids only: a reload shows what is on disk.
 
     With `local`, only people at this machine see it, who may name any folder of theirs.
@@ -53,6 +55,7 @@ def build_page(workspace: Workspace, ahead: RunAhead, *, local: bool) -> gradio.
             with gradio.Column(elem_id="side"):
                 build_phrases(workspace)
                 build_instances(workspace)
+        build_prelabel(workspace, job)
         build_export(workspace)
         build_models(workspace, any_folder=local)
         build_speed(workspace)
@@ -71,7 +74,8 @@ def open_page(
     _check_port(host, port)
     ahead = RunAhead()
     ahead.ask(workspace.predictor.load)
-    page = build_page(workspace, ahead, local=is_loopback(host))
+    job = PrelabelJob(workspace)
+    page = build_page(workspace, ahead, job, local=is_loopback(host))
     try:
         page.launch(
             server_name=host,
@@ -95,6 +99,7 @@ def open_page(
         yield page
     finally:
         page.close(verbose=False)
+        job.close()
         ahead.stop()
 
 

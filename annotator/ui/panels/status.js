@@ -14,6 +14,19 @@ function draw(state) {
   find(".status-times").textContent = [encode_ms == null ? "" : `encode ${encode_ms} ms`, edit_ms == null ? "" : `edit ${edit_ms} ms`].filter(Boolean).join(" · ");
 }
 
+// A run over the folder is said here as long as it is under way, and its end until somebody has looked at it.
+function drawJob({ job }) {
+  const chip = find(".status-job");
+  const line = find(".status-job-line");
+  chip.hidden = !job?.inShort;
+  line.hidden = !job?.underWay;
+  if (!job) return;
+  chip.textContent = job.inShort;
+  chip.title = job.inShort;
+  chip.classList.toggle("is-error", job.phase === "failed");
+  line.style.width = `${100 * job.share}%`;
+}
+
 // Also when another model has been chosen, here or in another tab: what the old one found while typing goes.
 page.loadModel = async () => {
   const before = page.state.model;
@@ -46,4 +59,5 @@ for (const button of element.querySelectorAll("[data-dialog]")) {
   button.addEventListener("click", () => page.update({ dialog: button.dataset.dialog }));
 }
 page.subscribe(draw);
+page.subscribe(drawJob);
 page.loadModel();
