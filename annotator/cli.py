@@ -27,7 +27,7 @@ from annotator.models import DEFAULT_MODEL, model_loader
 from annotator.phrase_list import parse_phrases
 from annotator.predictor import Predictor
 from annotator.prelabel import Prelabeller
-from annotator.prelabel_command import run_prelabelling
+from annotator.prelabel_command import Elsewhere, run_prelabelling
 from annotator.prelabelling.options import PrelabelOptions
 from annotator.repeats import DEFAULT_SUPPRESS_CONTAINMENT, DEFAULT_SUPPRESS_IOU, ChoiceRules
 from annotator.terminal import DONE, NOTHING_DONE, SOME_FAILED, ProjectOption, say
@@ -145,6 +145,15 @@ def prelabel(
         int, typer.Option(min=0, help="Stop when so many images in a row fail in the same way; 0 never stops.")
     ] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Write the summary for programs.")] = False,
+    workers: Annotated[
+        int | None, typer.Option("--workers", metavar="N", min=1, help="Ask in so many processes of this machine.")
+    ] = None,
+    ray_address: Annotated[
+        str | None, typer.Option("--ray", metavar="ADDRESS|local", help="Ask on a Ray cluster, or on one started here.")
+    ] = None,
+    images_url: Annotated[
+        str | None, typer.Option("--images-url", metavar="URL", help="With --ray: where the cluster reads the images.")
+    ] = None,
     cache_dir: CacheDirOption = None,
     cache_limit: CacheLimitOption = DEFAULT_LIMIT_BYTES / 1e9,
     model: ModelOption = DEFAULT_MODEL,
@@ -153,14 +162,18 @@ def prelabel(
     force: ForceOption = False,
 ) -> None:
     """Suggest instances for phrases on every image of a folder; run it again to go on where it stopped."""
+    elsewhere = Elsewhere(workers, ray_address, images_url, cache_dir)
     wanted = parse_phrases(phrase or [], phrases)
-    load, files = model_loader(model, runtime, device, force=force), _feature_files(cache_dir, cache_limit)
+    # What a cluster's machines can run, only they know
+    here = (runtime, device) if ray_address is None else (AUTO, AUTO)
+    load, files = model_loader(model, *here, force=force), _feature_files(cache_dir, cache_limit)
     with _workspace(folder, project, load, files) as workspace:
         kept = [workspace.keep_phrase(text, category) for text, category in wanted]
         limits = SuppressionLimits(suppress_iou, suppress_containment)
         rules = ChoiceRules(limits, suppress_across_categories, min_area)
         options = PrelabelOptions(score_threshold, accept_above, redo, rules, max_equal_errors)
-        code = run_prelabelling(Prelabeller(workspace, kept, options), as_json=as_json)
+        answering = elsewhere.answering(workspace.folder.root, model, runtime, device, force=force)
+        code = run_prelabelling(Prelabeller(workspace, kept, options, answering), as_json=as_json)
         if export_dir is not None and code in (DONE, SOME_FAILED):
             with redirect_stdout(sys.stderr if as_json else sys.stdout):
                 code = max(code, print_export(workspace.store, export_dir, "all", "coco", ExportOptions()))

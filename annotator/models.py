@@ -122,6 +122,11 @@ def model_loader(name_or_folder: str, runtime: str, device: str, *, force: bool 
     return lambda: load_segmenter(bundle, runtime, device)
 
 
+def load_model(name_or_folder: str, runtime: str, device: str, *, force: bool = False) -> Segmenter:
+    """What `model_loader` loads, in one step that can be sent to another process."""
+    return model_loader(name_or_folder, runtime, device, force=force)()
+
+
 def _model_row(name: str, folder: Path) -> ModelRow:
     try:
         bundle = open_bundle(folder)

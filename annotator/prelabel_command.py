@@ -8,13 +8,63 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from threading import current_thread, main_thread
 from typing import Any
 
-from annotator.errors import ModelFailingError
+from annotator.errors import CommandError, ModelFailingError
+from annotator.models import load_model
 from annotator.prelabel import Prelabeller
+from annotator.prelabelling.answering import Answering
+from annotator.prelabelling.image_places import FolderPlace, ImagePlace, url_place
+from annotator.prelabelling.on_ray import ray_crew
+from annotator.prelabelling.processes import process_crew
 from annotator.prelabelling.summary import PrelabelSummary
 from annotator.terminal import DONE, NOTHING_DONE, SOME_FAILED, STOPPED, say
+from engines.cuda_driver import n_cuda_devices
+from engines.loader import AUTO
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Options that have images answered outside this process. Raises `CommandError` for those that exclude others."""
+
+    n_workers: int | None = None
+    ray_address: str | None = None
+    images_url: str | None = None
+    cache_dir: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_workers is not None and self.ray_address is not None:
+            raise CommandError("--workers and --ray exclude each other: choose one")
+        if self.images_url is not None and self.ray_address is None:
+            raise CommandError("--images-url is for --ray: images of this machine are read from FOLDER")
+        if self.cache_dir is not None and (self.n_workers is not None or self.ray_address is not None):
+            raise CommandError("--cache-dir is for one process: leave it out, or --workers and --ray")
+        if self.images_url is not None:
+            url_place(self.images_url)
+
+    def answering(self, folder: Path, model: str, runtime: str, device: str, *, force: bool) -> Answering | None:
+        """Workers for the images of a folder; None for this process alone."""
+        model = str(Path(model).resolve()) if Path(model).is_dir() else model
+        images: ImagePlace = url_place(self.images_url) if self.images_url is not None else FolderPlace(folder)
+
+        def load(chosen_device: str) -> partial[Any]:
+            return partial(load_model, model, runtime, chosen_device, force=force)
+
+        if self.ray_address is not None:
+            return ray_crew(self.ray_address, device, load, images)
+        if self.n_workers is not None:
+            return process_crew(self.n_workers, lambda number: load(_spread(device, number)), images)
+        return None
+
+
+def _spread(device: str, number: int) -> str:
+    """Workers take the GPUs in turn."""
+    n_gpus = n_cuda_devices() if device == AUTO else 0
+    return f"cuda:{number % n_gpus}" if n_gpus > 1 else device
 
 
 def run_prelabelling(run: Prelabeller, *, as_json: bool) -> int:

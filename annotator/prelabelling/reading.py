@@ -18,8 +18,12 @@ _MOST_READERS = 8
 
 def n_readers() -> int:
     """Threads that read: one processor core is left to the model."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(_MOST_READERS, cores - 1))
+    return max(1, min(_MOST_READERS, n_cores() - 1))
+
+
+def n_cores() -> int:
+    """Processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Reader:

@@ -21,6 +21,8 @@ from engines.runtimes._onnxruntime.bound_session import BoundSession
 _NAME = "onnxruntime"
 GPU_MEMORY_VARIABLE = "PHRASEMASK_GPU_MEMORY_GB"
 """Environment variable: the most memory that ONNX Runtime may take for each graph on a GPU."""
+CPU_THREADS_VARIABLE = "PHRASEMASK_CPU_THREADS"
+"""Environment variable: how many processor cores ONNX Runtime may use for each graph; all of them where it is unset."""
 _ERRORS_ONLY = 3
 _log = logging.getLogger(__name__)
 
@@ -109,10 +111,19 @@ def _model_and_options(path: Path, spec: GraphSpec) -> tuple[str | bytes, Any]:
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _ERRORS_ONLY
+    options.intra_op_num_threads = _cpu_threads()
     if not spec.inner_outputs:
         return str(path), options
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
     return graph_with_outputs(path, [output.name for output in spec.inner_outputs]), options
+
+
+def _cpu_threads() -> int:
+    """0 means what the library finds best."""
+    given = os.environ.get(CPU_THREADS_VARIABLE) or "0"
+    if not given.isdecimal():
+        raise RuntimeUnavailableError("ONNX Runtime", f"{CPU_THREADS_VARIABLE} is '{given}', wanted a number such as 4")
+    return int(given)
 
 
 def _check_declared(path: Path, session: Any, spec: GraphSpec) -> None:
