@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -43,6 +46,14 @@ def test_outputs_stay_and_are_fed_again_without_a_copy(session):
     np.testing.assert_array_equal(np.asarray(again), FEED * 4)
     np.testing.assert_array_equal(again[0], FEED[0] * 4)
     np.testing.assert_array_equal(np.asarray(again.kept_row(0), dtype=np.float64), FEED * 4)
+
+
+def test_a_tensor_fetched_as_a_whole_holds_no_second_copy_on_the_host(session):
+    kept = run_kept(session, {"image": FEED})["double"]
+    copy = weakref.ref(np.asarray(kept))
+    gc.collect()
+    assert copy() is None
+    np.testing.assert_array_equal(kept[0], FEED[0] * 2)
 
 
 def test_an_array_can_be_brought_to_the_device_ahead(session):

@@ -17,7 +17,7 @@ _OF_MEMORY = ("out of memory", "Failed to allocate memory", "ALLOC_FAILED", "bad
 
 
 class OrtTensor:
-    """A tensor that ONNX Runtime keeps on a device. All of it is fetched when the first number is asked for."""
+    """A tensor that ONNX Runtime keeps on a device. All of it is fetched when the first row is asked for, and kept."""
 
     def __init__(self, value: Any, device: str) -> None:
         self.value = value
@@ -38,7 +38,7 @@ class OrtTensor:
 
     def __getitem__(self, row: int) -> NDArray[Any]:
         """One entry of the first axis, on the host: this library cannot take a part of what lies on the device."""
-        entry: NDArray[Any] = np.asarray(self)[row]
+        entry: NDArray[Any] = self._kept_on_host()[row]
         return entry
 
     def kept_row(self, row: int) -> OrtTensor:
@@ -46,14 +46,19 @@ class OrtTensor:
         import onnxruntime
 
         kind, _, index = self.device.partition(":")
-        part = np.ascontiguousarray(np.asarray(self)[row : row + 1])
+        part = np.ascontiguousarray(self._kept_on_host()[row : row + 1])
         return OrtTensor(onnxruntime.OrtValue.ortvalue_from_numpy(part, kind, int(index or 0)), self.device)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """The numbers, brought to the host once."""
+        """The numbers, brought to the host; whoever asks for all of them has a copy of its own."""
+        host: NDArray[Any] = self.value.numpy() if self._host is None else self._host
+        return host if dtype is None else host.astype(dtype, copy=False)
+
+    def _kept_on_host(self) -> NDArray[Any]:
+        """One row is seldom the only one."""
         if self._host is None:
             self._host = self.value.numpy()
-        return self._host if dtype is None else self._host.astype(dtype, copy=False)
+        return self._host
 
 
 class BoundSession:
