@@ -96,7 +96,7 @@ def test_an_image_size_that_is_no_multiple_of_the_patch_is_refused(checkpoint, t
 
 def test_a_precision_that_there_is_none_of_is_refused(checkpoint, tmp_path):
     sentence = refusal(ExportSettingError, checkpoint, tmp_path / "out", precision="fp8")
-    assert sentence == "the precision is fp8, wanted one of fp32, fp16, int8"
+    assert sentence == "the precision is fp8, wanted one of fp32, fp16, int8, int8-qdq"
 
 
 def test_no_instance_at_all_is_refused(checkpoint, tmp_path):
