@@ -26,6 +26,7 @@ from engines.protocols import (
     decode_many,
     encode_images,
     images_at_once,
+    on_device,
     prepare_image,
 )
 from engines.types import BoxPrompt, ImageFeatures, Instance, Phrase, SegmentOptions, Understanding
@@ -188,10 +189,12 @@ class Predictor:
         return features
 
     def _read(self, image_id: str) -> ImageFeatures | None:
-        info = self.info
+        segmenter = self.segmenter
+        info = segmenter.info
         if self._files is None or not info.features_id:
             return None
-        return self._files.get(info.features_id, image_id, info.bundle_id)
+        read = self._files.get(info.features_id, image_id, info.bundle_id)
+        return None if read is None else self._with_room(lambda: on_device(segmenter, read))
 
     def _remember(self, features: ImageFeatures) -> None:
         """Keep what was read in memory, unless the model was replaced meanwhile."""

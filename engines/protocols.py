@@ -218,6 +218,19 @@ def encode_images(segmenter: Segmenter, images: Sequence[PreparedImage]) -> list
     return [segmenter.encode_image(image.pixels, image.image_id) for image in images]
 
 
+@runtime_checkable
+class ReadsOnDevice(Protocol):
+    """A segmenter that answers faster on features that lie on its device."""
+
+    def on_device(self, image: ImageFeatures) -> ImageFeatures:
+        """The same features on the device, if it has one. Raises `DeviceMemoryError` where it has no room for them."""
+
+
+def on_device(segmenter: Segmenter, image: ImageFeatures) -> ImageFeatures:
+    """The same features where the segmenter reads them best, so that no answer has to bring them there."""
+    return segmenter.on_device(image) if isinstance(segmenter, ReadsOnDevice) else image
+
+
 @dataclass(frozen=True)
 class Availability:
     """Whether something can be used on this machine, and if not, why."""

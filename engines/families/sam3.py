@@ -7,6 +7,7 @@ them. Formulas and clean-up are those of the model's authors.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -27,7 +28,7 @@ from engines.families._sam3.contract import (
 from engines.families._sam3.picture import stretched
 from engines.families._sam3.prompts import box_feeds
 from engines.families._sam3.tokens import PhraseTokenizer, Tokens
-from engines.protocols import Capabilities, Family, PreparedImage, SegmenterInfo, Session, run_kept
+from engines.protocols import Capabilities, Family, KeepsOnDevice, PreparedImage, SegmenterInfo, Session, run_kept
 from engines.types import (
     HOST,
     BoxPrompt,
@@ -104,6 +105,13 @@ class Sam3Segmenter:
         nbytes = sum(tensor.nbytes for tensor in tensors.values())
         device = getattr(tensors[FEATURES[0]], "device", HOST)
         return ImageFeatures(self.info.bundle_id, image.image_id, image.height, image.width, tensors, nbytes, device)
+
+    def on_device(self, image: ImageFeatures) -> ImageFeatures:
+        """Features from the host on the decoder's device, if it keeps tensors there."""
+        if image.device != HOST or not isinstance(self._decoder, KeepsOnDevice):
+            return image
+        tensors = {name: self._decoder.upload(image.tensors[name]) for name in FEATURES}
+        return replace(image, tensors=tensors, device=self._decoder.device)
 
     def n_tokens(self, phrase: Phrase) -> tuple[int, int]:
         """Tokens of the whole phrase, and how many the model takes, both without start and end token."""

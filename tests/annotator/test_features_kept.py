@@ -152,3 +152,20 @@ def test_features_of_a_model_that_is_replaced_while_they_are_read_are_not_taken_
     reading.join(10)
     assert model.encode("image", never_read).bundle_id == "new"
     model.close()
+
+
+def test_features_from_the_disk_are_remembered_where_the_model_reads_them(tmp_path):
+    class OnGpu(Writable):
+        def on_device(self, image: ImageFeatures) -> ImageFeatures:
+            self.calls.append("upload")
+            return replace(image, device="cuda:0")
+
+    first = Predictor(lambda: Writable("same"), FeatureFiles(tmp_path))
+    first.encode("image", lambda: RGB)
+    first.close()
+    segmenter = OnGpu("same")
+    second = Predictor(lambda: segmenter, FeatureFiles(tmp_path))
+    for _ in range(2):
+        assert second.encode("image", never_read).device == "cuda:0"
+    assert segmenter.calls == ["upload"]
+    second.close()

@@ -93,6 +93,20 @@ def test_an_edit_fetches_scores_and_the_masks_that_are_answered(segmenter, here,
     assert sum(nbytes for name, nbytes in fetched if name == "mask_logits") == 3 * 48 * 48 * 4
 
 
+def test_features_from_the_host_are_brought_to_the_device_once(segmenter, here):
+    rgb = read_image(PICTURE).rgb
+    near = here.encode_image(rgb, "picture")
+    far = segmenter.on_device(near)
+    assert far.device == "cuda:0" and far.nbytes == near.nbytes
+    assert all(isinstance(tensor, FarTensor) for tensor in far.tensors.values())
+    assert segmenter.on_device(far) is far
+    assert here.on_device(near) is near
+    answers = [
+        one.decode(image, one.encode_phrase(Phrase("circle"))) for one, image in ((segmenter, far), (here, near))
+    ]
+    assert [item.mask for item in answers[0]] == [item.mask for item in answers[1]]
+
+
 def test_a_drawn_box_and_several_phrases_work_there_too(segmenter, here):
     rgb = read_image(PICTURE).rgb
     box = BoxPrompt((605, 253, 765, 410))
