@@ -22,7 +22,7 @@ ROWS = [
     ["annotator.ui.panels"],
     ["annotator.ui.views", "annotator.ui.presence", "annotator.ui.origin_check"],
     ["annotator.ui.panel"],
-    ["annotator.prelabel_job"],
+    ["annotator.export_zip", "annotator.prelabel_job"],
     [
         "annotator.importing",
         "annotator.model_choice",
