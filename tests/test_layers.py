@@ -192,7 +192,7 @@ def test_engines_know_nothing_of_the_annotator():
 
 @pytest.mark.parametrize(
     "heavy",
-    "gradio onnxruntime tensorrt tensorrt_rtx cuda filelock tokenizers torch transformers tqdm".split(),
+    "gradio onnxruntime tensorrt tensorrt_rtx cuda filelock tokenizers torch transformers tqdm ray fsspec".split(),
 )
 def test_heavy_packages_are_imported_only_inside_functions(heavy):
     for path in sources():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -17,6 +18,7 @@ from engines.protocols import Segmenter
 
 LOCAL = "local"
 _CPUS_EACH = 4
+_REACH_S = 10
 
 
 def ray_crew(address: str, device: str, load: Callable[[str], Callable[[], Segmenter]], images: ImagePlace) -> Crew:
@@ -42,6 +44,7 @@ def connect(address: str) -> None:
     if ray.is_initialized():
         return
     try:
+        _check_reachable(address)
         options: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
         ray.init(address, logging_level="WARNING", log_to_driver=False, **options)
     except Exception as error:
@@ -49,6 +52,13 @@ def connect(address: str) -> None:
         raise CommandError(
             f"no Ray cluster can be used at '{address}' ({reason}); give the address that `ray start` told, or 'local'"
         ) from error
+
+
+def _check_reachable(address: str) -> None:
+    """Raise `OSError` soon where nothing listens: Ray itself would try for minutes."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_REACH_S).close()
 
 
 def _ray() -> Any:
