@@ -20,11 +20,11 @@ function drawJob({ job }) {
   const line = find(".status-job-line");
   chip.hidden = !job?.inShort;
   line.hidden = !job?.underWay;
-  if (!job) return;
+  line.style.width = `${100 * (job?.share ?? 0)}%`;
+  if (!job?.inShort) return;
   chip.textContent = job.inShort;
   chip.title = job.inShort;
   chip.classList.toggle("is-error", job.phase === "failed");
-  line.style.width = `${100 * job.share}%`;
 }
 
 // Also when another model has been chosen, here or in another tab: what the old one found while typing goes.
