@@ -25,7 +25,7 @@ from annotator.prelabelling.on_ray import ray_crew
 from annotator.prelabelling.options import PrelabelOptions
 from annotator.prelabelling.processes import process_crew
 from annotator.workspace import Workspace
-from engines.errors import PhrasemaskError
+from engines.errors import PhrasemaskError, RuntimeUnavailableError
 
 ROOT = Path(__file__).parents[2]
 SHAPES = ROOT / "tests" / "assets" / "shapes_bundle"
@@ -261,3 +261,11 @@ def test_a_cluster_that_is_not_there_is_refused_in_one_sentence(tmp_path):
     images = write_pictures(tmp_path / "images", "a.png")
     done = run("prelabel", images, "--phrase", "a", "--project", tmp_path / "p", "--ray", "127.0.0.1:1")
     assert_one_sentence(done, "no Ray cluster can be used at '127.0.0.1:1'")
+
+
+def test_the_cores_of_a_worker_are_a_number(monkeypatch):
+    monkeypatch.setenv("PHRASEMASK_CPU_THREADS", "many")
+    with pytest.raises(RuntimeUnavailableError, match="PHRASEMASK_CPU_THREADS is 'many', wanted a number such as 4"):
+        crew_segmenters.shapes(SHAPES)
+    monkeypatch.setenv("PHRASEMASK_CPU_THREADS", "1")
+    assert crew_segmenters.shapes(SHAPES).info.device == "cpu"
