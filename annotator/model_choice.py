@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from threading import Lock
 
+from annotator.errors import ModelLoadingError
 from annotator.models import model_loader
 from annotator.workspace import Workspace
 from engines.errors import PhrasemaskError
 from engines.loader import AUTO
+from engines.protocols import Progress
 
 _SETTING = "model"
 
@@ -22,12 +26,40 @@ class ModelChoice:
     device: str = AUTO
 
 
-def use_model(workspace: Workspace, choice: ModelChoice) -> None:
+class ModelSwitch:
+    """Loads one model after the other for a workspace, and tells how far it is."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.words = ""
+        """What is being loaded; empty when nothing is."""
+        self._workspace = workspace
+        self._turn = Lock()
+
+    def use(self, choice: ModelChoice) -> None:
+        """As `use_model`; raises `ModelLoadingError` while another model is being loaded."""
+        if not self._turn.acquire(blocking=False):
+            raise ModelLoadingError(self.words or "a model is being loaded")
+        try:
+            self.words = f"loading {Path(choice.model).name}"
+            use_model(self._workspace, choice, self._progress_on(self.words))
+        finally:
+            self.words = ""
+            self._turn.release()
+
+    def _progress_on(self, words: str) -> Progress:
+        def progress(what: str, share: float) -> bool:
+            self.words = f"{words}: {what}, {share:.0%}"
+            return True
+
+        return progress
+
+
+def use_model(workspace: Workspace, choice: ModelChoice, progress: Progress | None = None) -> None:
     """Load the model and answer with it from then on; what another model suggested stays until phrases are run again.
 
     Where it cannot be used, the one in use stays, and the error says why.
     """
-    workspace.predictor.use(model_loader(choice.model, choice.runtime, choice.device))
+    workspace.predictor.use(model_loader(choice.model, choice.runtime, choice.device, progress=progress))
     workspace.store.set_setting(_SETTING, json.dumps(asdict(choice)))
 
 

@@ -14,7 +14,7 @@ from engines.compare import failed_check
 from engines.discovery import choose
 from engines.errors import BundleError
 from engines.loader import check_device, choose_runtime, families, load_segmenter, open_bundle, runtimes
-from engines.protocols import Segmenter
+from engines.protocols import Progress, Segmenter, SegmenterInfo
 from engines.tensorrt_engines.folder import EngineFolder
 from engines.tensorrt_engines.record import EngineRecord
 
@@ -108,10 +108,13 @@ def list_runtimes() -> list[RuntimeRow]:
     return rows
 
 
-def model_loader(name_or_folder: str, runtime: str, device: str, *, force: bool = False) -> Callable[[], Segmenter]:
+def model_loader(
+    name_or_folder: str, runtime: str, device: str, *, force: bool = False, progress: Progress | None = None
+) -> Callable[[], Segmenter]:
     """A function that loads the model. What is plainly wrong raises now: a `BundleError`, a runtime, a device.
 
-    A model that has failed its check is refused with `FailedCheckError`, unless `force`.
+    A model that has failed its check is refused with `FailedCheckError`, unless `force`. `progress` is told how far a
+    runtime is that must prepare the model first, for minutes.
     """
     bundle = open_bundle(locate_bundle(name_or_folder, model_folders()))
     failures = () if force else failed_check(bundle)
@@ -119,7 +122,7 @@ def model_loader(name_or_folder: str, runtime: str, device: str, *, force: bool 
         raise FailedCheckError(bundle.folder, failures)
     choose(families(), "model family", bundle.family)
     check_device(choose_runtime(runtime, device), device)
-    return lambda: load_segmenter(bundle, runtime, device)
+    return lambda: load_segmenter(bundle, runtime, device, progress)
 
 
 def load_model(name_or_folder: str, runtime: str, device: str, *, force: bool = False) -> Segmenter:
@@ -132,7 +135,6 @@ def _model_row(name: str, folder: Path) -> ModelRow:
         bundle = open_bundle(folder)
     except BundleError as error:
         return ModelRow(name, name, "?", "?", "?", "", str(folder), str(error))
-    problem = "" if bundle.family in families() else f"there is no model family '{bundle.family}' in this version"
     return ModelRow(
         name,
         bundle.title,
@@ -141,21 +143,32 @@ def _model_row(name: str, folder: Path) -> ModelRow:
         bundle.licence,
         bundle.bundle_id,
         str(folder),
-        problem,
+        _problem(bundle),
         bundle.notes,
         tuple(map(engine_row, EngineFolder(folder).records())),
-        _summary(bundle),
+        _summary(bundle.name, bundle.family, bundle.precision),
     )
 
 
-def _summary(bundle: ModelBundle) -> str:
-    family = families().get(bundle.family)
-    return " ".join(part for part in (family.summary if family else "", _precision(bundle)) if part)
+def loaded_row(info: SegmenterInfo) -> ModelRow:
+    """What is shown of a loaded model that is not among the installed ones, so that its folder is not known."""
+    summary = _summary(info.name, info.family, info.precision)
+    notes = info.notes
+    return ModelRow(info.name, info.name, info.family, info.precision, "", info.bundle_id, "", "", notes, (), summary)
 
 
-def _precision(bundle: ModelBundle) -> str:
-    """Where there is a choice: the starter comes in one precision."""
-    return "" if bundle.name == DEFAULT_MODEL else _PRECISIONS.get(bundle.precision, "")
+def _problem(bundle: ModelBundle) -> str:
+    if bundle.family not in families():
+        return f"there is no model family '{bundle.family}' in this version"
+    failures = failed_check(bundle)
+    return str(FailedCheckError(bundle.folder, failures)) if failures else ""
+
+
+def _summary(name: str, family_name: str, precision: str) -> str:
+    """What the family is good for, and where there is a choice, the precision: the starter comes in one."""
+    family = families().get(family_name)
+    parts = (family.summary if family else "", "" if name == DEFAULT_MODEL else _PRECISIONS.get(precision, ""))
+    return " ".join(part for part in parts if part)
 
 
 def engine_row(record: EngineRecord) -> EngineRow:

@@ -17,6 +17,7 @@ window.phrasemask = (() => {
     category: "", // the category the draft will go to
     lastCategory: "", // the category used last, for a box that is drawn without one
     model: null,
+    loadingModel: "", // another model that is being loaded, in words
     timings: { encode_ms: null, edit_ms: null },
     threshold: 0.5,
     opacity: 0.45,

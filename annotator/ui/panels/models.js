@@ -1,61 +1,49 @@
 const page = window.phrasemask;
-page.connect(server, ["describe_models", "choose_model"]);
+page.connect(server, ["describe_models", "choose_model", "loading_model"]);
 
+const ASK_EVERY_MS = 400;
 const find = (selector) => element.querySelector(selector);
-let loading = ""; // the model that is being loaded, in words
 
 function made(tag, className, text) {
   return Object.assign(document.createElement(tag), { className, textContent: text });
 }
+
+// ---- the models -----------------------------------------------------------------------------------
 
 function modelCard(model) {
   const card = made("li", "model-card", "");
   const head = made("div", "model-head", "");
   head.append(made("strong", "", model.title));
   if (model.in_use) head.append(made("span", "model-in-use", "in use"));
-  else head.append(useButton(model));
+  if (model.folder) head.append(useButton(model));
   card.classList.toggle("is-in-use", model.in_use);
-  card.append(head, made("p", "", model.problem || model.summary));
+  card.append(head);
+  if (model.summary) card.append(made("p", "", model.summary));
+  if (model.problem) card.append(made("p", "model-problem", `Cannot be used: ${model.problem}`));
   for (const note of model.notes) card.append(made("p", "model-note", note));
-  card.append(made("p", "model-note", `licence: ${model.licence}`));
+  const facts = [model.licence.length > 1 && `licence: ${model.licence}`, model.folder].filter(Boolean);
+  if (facts.length) card.append(made("p", "model-note", facts.join(" · ")));
   return card;
 }
 
+// The one in use can be loaded once more: by another runtime, or on another device.
 function useButton(model) {
-  const button = made("button", "", "Use");
+  const button = made("button", "", model.in_use ? "Load again" : "Use this");
   button.type = "button";
-  button.disabled = Boolean(model.problem || loading);
-  button.setAttribute("aria-label", `Use ${model.title}`);
+  button.disabled = Boolean(model.problem || page.state.loadingModel);
+  button.setAttribute("aria-label", model.in_use ? `Load ${model.title} again` : `Use ${model.title}`);
   button.addEventListener("click", () => choose(model.folder, model.title));
   return button;
 }
 
-// The page stays in use while the new model loads; until then the old one answers.
-async function choose(folder, title) {
-  if (loading) return;
-  loading = title;
-  say(`loading ${title}… the model in use answers until then`);
-  await list();
-  const reply = await page.call("choose_model", {
-    model: folder, runtime: find("#model-runtime").value, device: find("#model-device").value.trim() || "auto",
-  }, "models");
-  loading = "";
-  if (reply) {
-    await page.loadModel();
-    say(`${page.state.model.model} is in use, by ${page.state.model.runtime} on ${page.state.model.device}`);
-  } else say(page.state.message?.text ?? "", true);
-  await list();
-}
-
-function say(text, isError = false) {
-  find(".models-said").textContent = text;
-  find(".models-said").classList.toggle("is-error", isError);
-}
-
 async function list() {
   const reply = await page.call("describe_models", {}, "models");
-  if (!reply) return;
+  if (!reply) return say(page.state.message?.text ?? "", true);
+  const hadFocus = find(".model-list").contains(document.activeElement);
   find(".model-list").replaceChildren(...reply.models.map(modelCard));
+  if (hadFocus) find(".primary").focus();
+  find(".model-folder").hidden = !reply.any_folder;
+  find(".own-folder").textContent = reply.own_folder;
   find(".runtimes-list").replaceChildren(...reply.runtimes.filter((runtime) => !runtime.usable)
     .map((runtime) => made("li", "", `${runtime.title} cannot be used here: ${runtime.reason}`)));
   listRuntimes(reply.runtimes.filter((runtime) => runtime.usable));
@@ -69,9 +57,93 @@ function listRuntimes(usable) {
   find("#model-devices").replaceChildren(...["auto", ...new Set(usable.flatMap((runtime) => runtime.devices))].map((device) => new Option(device)));
 }
 
+// ---- choosing one: the page stays in use while it loads, and the old one answers until then --------
+
+let choosing = false;
+const pause = () => new Promise((done) => { setTimeout(done, ASK_EVERY_MS); });
+
+async function choose(model, title) {
+  if (page.state.loadingModel) return;
+  choosing = true;
+  showLoading(`loading ${title}`);
+  followHere();
+  const reply = await page.call("choose_model", {
+    model, runtime: find("#model-runtime").value, device: find("#model-device").value.trim() || "auto",
+  }, "models");
+  choosing = false;
+  if (reply) await page.loadModel();
+  showLoading("");
+  if (reply) sayWhatIsInUse();
+  else say(page.state.message?.text ?? "", true);
+}
+
+async function followHere() {
+  while (choosing) {
+    await pause();
+    const reply = await server.loading_model({});
+    if (choosing && reply?.words) showLoading(reply.words);
+  }
+}
+
+// A loading that was asked for in another tab, or before the page was loaded again.
+let following = false;
+
+async function followElsewhere() {
+  if (choosing || following) return;
+  following = true;
+  let reply = await server.loading_model({});
+  const isUnderWay = Boolean(reply?.words);
+  while (reply?.words && !choosing) {
+    showLoading(reply.words);
+    await pause();
+    reply = await server.loading_model({});
+  }
+  following = false;
+  if (!isUnderWay || choosing) return;
+  await page.loadModel();
+  showLoading("");
+  sayWhatIsInUse();
+}
+
+function showLoading(words) {
+  if (words !== page.state.loadingModel) page.update({ loadingModel: words });
+  find(".models-progress").hidden = !words;
+  if (words) say(`${words}… You can go on: the model in use answers until then.`);
+}
+
+function sayWhatIsInUse() {
+  const { model } = page.state;
+  say(model ? `${model.model} is in use, by ${model.runtime} on ${model.device}` : "the model is being loaded…");
+}
+
+function say(text, isError = false) {
+  const line = find(".models-said");
+  if (line.textContent !== text) line.textContent = text;
+  line.classList.toggle("is-error", isError);
+}
+
 find(".model-folder").addEventListener("submit", (event) => {
   event.preventDefault();
   const folder = find("#model-folder").value.trim();
-  if (folder) choose(folder, folder);
+  if (folder) choose(folder, folder.split(/[\\/]/).filter(Boolean).pop());
 });
-page.dialog(element, "models", () => { if (!loading) say(""); list(); });
+page.dialog(element, "models", async () => {
+  if (!page.state.loadingModel) sayWhatIsInUse();
+  followElsewhere();
+  await list();
+  if (document.activeElement === find("#model-folder") && !find("#model-folder").value) {
+    find(".model-card button:not(:disabled)")?.focus();
+  }
+});
+
+// The list follows what is loaded, here or in another tab.
+let listed = "";
+let saidOf;
+page.subscribe(({ model, loadingModel, dialog }) => {
+  const now = JSON.stringify([model?.n_changes, Boolean(loadingModel)]);
+  if (dialog !== "models" || now === listed) return;
+  listed = now;
+  list();
+  if (!loadingModel && model?.n_changes !== saidOf) sayWhatIsInUse();
+  saidOf = model?.n_changes;
+});

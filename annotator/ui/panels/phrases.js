@@ -11,6 +11,7 @@ let askAgain = false;
 const words = (text) => text.trim().replace(/\s+/g, " ");
 const { isKept } = page;
 const MAX_CATEGORY = 200;
+const MOST_SHOWN = 60;
 
 // What is asked: the words and the exemplar boxes. Words that are kept have been answered already.
 function question() {
@@ -50,7 +51,7 @@ function showCount(counted) {
   label.hidden = !counted;
   if (!counted) return;
   label.textContent = `${counted.n}/${counted.most} tokens`;
-  label.title = `${counted.n} tokens of the ${counted.most} that the model takes; the rest is cut off`;
+  label.title = `${counted.n} tokens of the ${counted.most} that the model takes, besides one for the start and one for the end; the rest is cut off`;
   label.classList.toggle("is-too-long", counted.n > counted.most);
 }
 
@@ -151,8 +152,8 @@ function phraseRow(kept) {
 function understood(state) {
   const draft = state.draft;
   const text = words(phraseInput.value);
-  if (text && !state.wanted && isKept(text)) return `'${text}' is kept already`;
-  if (state.asked) return `looking for ${text ? `'${text}'` : state.asked}…`;
+  if (text && !state.wanted && isKept(text)) return `'${shortened(text)}' is kept already`;
+  if (state.asked) return `looking for ${text ? `'${shortened(text)}'` : state.asked}…`;
   if (!draft) return "";
   const said = draft.understanding ? `${draft.understanding}` : "";
   return [said, resultWords(state, draft)].filter(Boolean).join(" — ");
@@ -165,7 +166,11 @@ function resultWords(state, draft) {
   if (draft.n_repeats) return "all of it is on the image already";
   const best = Math.max(0, ...draft.instances.map((item) => item.score));
   const floor = best ? ` (best ${best.toFixed(2)})` : "";
-  return `no instance of '${draft.text}' at or above ${state.threshold.toFixed(2)}${floor}`;
+  return `no instance of '${shortened(draft.text)}' at or above ${state.threshold.toFixed(2)}${floor}`;
+}
+
+function shortened(text) {
+  return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text;
 }
 
 function draw(state) {
@@ -189,9 +194,8 @@ function drawUnderstood(state) {
 
 function drawExemplars(exemplars) {
   const line = find(".exemplars");
-  const n_positive = exemplars.filter((exemplar) => exemplar.positive).length;
   line.hidden = !exemplars.length;
-  line.replaceChildren(`with ${n_positive} box${n_positive === 1 ? "" : "es"} of what is meant, ${exemplars.length - n_positive} of what is not `);
+  line.replaceChildren(`${boxesInWords(exemplars)} `);
   const button = document.createElement("button");
   button.type = "button";
   button.className = "link";
@@ -205,6 +209,14 @@ function drawExemplars(exemplars) {
   label.className = "exemplars-stay";
   label.append(stay, "keep them for the next phrase");
   line.append(button, label);
+}
+
+function boxesInWords(exemplars) {
+  const n_positive = exemplars.filter((exemplar) => exemplar.positive).length;
+  const n_negative = exemplars.length - n_positive;
+  const boxes = (n) => `${n} box${n === 1 ? "" : "es"}`;
+  const parts = [n_positive && `${boxes(n_positive)} of what is meant`, n_negative && `${boxes(n_negative)} of what is not`];
+  return `with ${parts.filter(Boolean).join(", ")}`;
 }
 
 function showBest(best) {

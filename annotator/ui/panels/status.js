@@ -8,10 +8,17 @@ function draw(state) {
   find(".status-folder").textContent = state.folder.split(/[\\/]/).pop() ?? "";
   find(".status-folder").title = state.folder;
   const model = state.model;
-  if (model) find(".status-model").textContent = `model: ${model.model} · ${model.runtime} · ${model.device}`;
+  if (model) drawModel(model, state.loadingModel);
   const { encode_ms, edit_ms } = state.timings;
   find(".status-times").hidden = encode_ms == null && edit_ms == null;
   find(".status-times").textContent = [encode_ms == null ? "" : `encode ${encode_ms} ms`, edit_ms == null ? "" : `edit ${edit_ms} ms`].filter(Boolean).join(" · ");
+}
+
+function drawModel({ model, runtime, device, notes }, loading) {
+  const words = loading ? `${loading} · ${model} answers until then` : `model: ${model} · ${runtime} · ${device}`;
+  const line = find(".status-model");
+  if (line.textContent !== words) line.textContent = words; // read aloud when it changes
+  line.title = [words, ...notes].join("\n");
 }
 
 // A run over the folder is said here as long as it is under way, and its end until somebody has looked at it.
