@@ -10,7 +10,7 @@ import numpy as np
 from annotator.errors import CommandError, FolderNotFoundError
 from annotator.models import model_folders, model_loader
 from engines.bundle import locate_bundle
-from engines.compare import CaseComparison
+from engines.check_report import CaseComparison
 from engines.images import find_images
 from engines.loader import open_bundle
 from engines.protocols import Segmenter, SegmenterInfo

@@ -1,17 +1,12 @@
-"""Builds a model's engines from the command line: a bar while it lasts, Ctrl+C to stop, a line for each engine."""
+"""Builds a model's engines from the command line: a bar while it lasts, a line for each engine."""
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
-from threading import Event, current_thread, main_thread
-from types import FrameType
 
 from annotator.models import EngineRow, engine_row
+from annotator.progress_bar import progress_bar
 from engines.bundle import ModelBundle
-from engines.protocols import Progress
 from engines.tensorrt_engines.key import BuildOptions
 from engines.tensorrt_engines.library import Library
 from engines.tensorrt_engines.provide import clean_engines, compile_bundle
@@ -28,7 +23,7 @@ def compile_model(
     Raises what `compile_bundle` does: `EngineCancelledError` after Ctrl+C.
     """
     bundle.verify()
-    with _bar() as progress:
+    with progress_bar() as progress:
         records = compile_bundle(library, bundle, architecture, options, progress)
         dropped = clean_engines(library, bundle, records, progress) if clean else []
     lines = [f"{engine_line(engine_row(record))}, {record.path}" for record in records]
@@ -52,38 +47,3 @@ def age(since: datetime) -> str:
         if n:
             return f"{n} {unit}{'s' if n > 1 else ''}"
     return "less than a minute"
-
-
-@contextmanager
-def _bar() -> Iterator[Progress]:
-    """A bar on a terminal. Ctrl+C must not raise while TensorRT calls back, so it only leaves a note."""
-    from tqdm import tqdm
-
-    stop = Event()
-    with tqdm(total=100, unit="%", disable=None, bar_format="{desc:<50.50} {percentage:3.0f}%|{bar}|") as bar:
-
-        def tell(what: str, share: float) -> bool:
-            bar.set_description_str(what, refresh=False)
-            bar.n = round(share * 100, 1)
-            bar.refresh()
-            return not stop.is_set()
-
-        with _on_interrupt(stop):
-            yield tell
-
-
-@contextmanager
-def _on_interrupt(stop: Event) -> Iterator[None]:
-    """Signals reach the main thread alone."""
-    if current_thread() is not main_thread():
-        yield
-        return
-
-    def note(_signal: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    earlier = signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, earlier)

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from annotator.benching import SAMPLES, bench_model
+from annotator.checking import check_lines, check_on_terminal
 from annotator.comparing import compare_models, comparison_lines, left_out_lines
 from annotator.compiling import compile_model, engine_line
 from annotator.errors import CommandError
 from annotator.models import list_models, list_runtimes, model_folders
+from annotator.terminal import SOME_FAILED, STOPPED, say
 from engines.bench import table
 from engines.bundle import locate_bundle
+from engines.check_report import LEAST_MEAN_IOU
 from engines.discovery import choose
 from engines.errors import EngineCancelledError
 from engines.loader import open_bundle
 from engines.tensorrt_engines.key import BuildOptions
 from engines.tensorrt_engines.library import LIBRARIES
-from engines.tensorrt_engines.provide import target_architecture
+from engines.tensorrt_engines.provide import can_run_here, target_architecture
 from engines.triton_repository import write_triton_repository
-
-FAILED = 1
-STOPPED = 130
 
 app = typer.Typer(help="List installed models and runtimes; export, check or compile one.", rich_markup_mode=None)
 
@@ -74,7 +75,7 @@ def export(
 
         pictures = (calibrate or SAMPLES) if precision == "int8-qdq" else None
         folder = export_bundle(
-            checkpoint, out, precision, image_size, max_instances, progress=_say, calibration=pictures
+            checkpoint, out, precision, image_size, max_instances, progress=say, calibration=pictures
         )
         print(folder)
     elif model is not None and triton is not None and checkpoint is None and out is None:
@@ -91,18 +92,15 @@ def check(
     model: Annotated[str, typer.Argument(metavar="NAME|DIR", help="An exported model.")],
     runtime: Annotated[str, typer.Option(help="What runs it.")] = "auto",
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda:N", help="Where it runs.")] = "auto",
+    least_iou: Annotated[
+        float, typer.Option(min=0, max=1, help="The least mean IoU of masks that passes.")
+    ] = LEAST_MEAN_IOU,
+    most_changed: Annotated[
+        int, typer.Option(min=0, help="How many sure instances may be lost; of engines, as many gained.")
+    ] = 0,
 ) -> None:
-    """Compare a model with the answers of its original, tensor by tensor and mask by mask."""
-    from engines.compare import PAGE_FILE, check_bundle
-
-    folder = locate_bundle(model, model_folders())
-    report = check_bundle(folder, runtime, device)
-    print(f"{report.name}: {'passed' if report.passed else 'FAILED'}, mean IoU {report.mean_iou:.4f}")
-    for failure in report.failures:
-        print(f"    {failure}")
-    print(folder / PAGE_FILE)
-    if not report.passed:
-        raise typer.Exit(FAILED)
+    """Compare a model, or its engines, with the answers of the original, tensor by tensor and mask by mask."""
+    _check(locate_bundle(model, model_folders()), runtime, device, least_iou, most_changed)
 
 
 @app.command(epilog="Example: python app.py models compare sam3 sam3-int8 --images photos --phrase person")
@@ -120,12 +118,12 @@ def compare(
     """Ask two models the same: scores, masks, instances that only one of them finds."""
     comparison = compare_models(first, second, images, phrase or (), runtime, device)
     for line in left_out_lines(comparison):
-        _say(line)
+        say(line)
     if not comparison.cases:
         raise CommandError("nothing could be compared: no question was answered by both models; ask something else")
     print(json.dumps(comparison.as_dict(), ensure_ascii=False) if as_json else "\n".join(comparison_lines(comparison)))
     if any(one.failed for one in comparison.left_out):
-        raise typer.Exit(FAILED)
+        raise typer.Exit(SOME_FAILED)
 
 
 @app.command(epilog="Example: python app.py models bench sam3-fp16 --runtime tensorrt")
@@ -171,13 +169,28 @@ def compile_engines(
     library = choose(LIBRARIES, "runtime with engines", runtime)
     architecture = target_architecture(library, device, hardware_compatible, target_arch)
     options = BuildOptions(workspace_gb, version_compatible)
-    try:
+    with _stopped_in_good_order():
         for line in compile_model(library, bundle, architecture, options, clean=clean):
             print(line)
+    if can_run_here(architecture, device):
+        _check(bundle.folder, runtime, device)
+    else:
+        say("not checked yet: the GPU that they are for is not here; the first use on it checks them")
+
+
+def _check(folder: Path, runtime: str, device: str, least_iou: float = LEAST_MEAN_IOU, most_changed: int = 0) -> None:
+    with _stopped_in_good_order():
+        report, readable = check_on_terminal(folder, runtime, device, least_iou, most_changed)
+    print("\n".join(check_lines(report, readable)))
+    if not report.passed:
+        raise typer.Exit(SOME_FAILED)
+
+
+@contextmanager
+def _stopped_in_good_order() -> Iterator[None]:
+    """Exit code and sentence after Ctrl+C."""
+    try:
+        yield
     except EngineCancelledError as error:
-        _say(str(error))
+        say(str(error))
         raise typer.Exit(STOPPED) from None
-
-
-def _say(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)

@@ -122,7 +122,7 @@ def model_loader(
         raise FailedCheckError(bundle.folder, failures)
     choose(families(), "model family", bundle.family)
     check_device(choose_runtime(runtime, device), device)
-    return lambda: load_segmenter(bundle, runtime, device, progress)
+    return lambda: load_segmenter(bundle, runtime, device, progress, force=force)
 
 
 def load_model(name_or_folder: str, runtime: str, device: str, *, force: bool = False) -> Segmenter:

@@ -27,7 +27,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 import numpy as np  # noqa: E402
 
-from engines.compare import mask_iou  # noqa: E402
+from engines.check_report import mask_iou  # noqa: E402
 from engines.export.checkpoint import Checkpoint, find_checkpoint, native_image_size  # noqa: E402
 from engines.export.graph_export import (  # noqa: E402
     build_module,

@@ -14,8 +14,8 @@ from engines.bundle import ModelBundle
 from engines.cuda_driver import gpu_memory_used
 from engines.discovery import choose
 from engines.images import read_image
-from engines.loader import AUTO, check_device, choose_runtime, families
-from engines.protocols import PreparedImage, Segmenter, Session, encode_images, prepare_image
+from engines.loader import AUTO, check_device, choose_runtime, families, load_by
+from engines.protocols import PreparedImage, Segmenter, encode_images, prepare_image
 from engines.stage_times import DOWNLOAD, UPLOAD, Percentiles, StageTimes, timed_session
 from engines.types import ImageFeatures, Phrase, SegmentOptions
 
@@ -81,11 +81,8 @@ def _load(bundle: ModelBundle, runtime: str, device: str, times: StageTimes) -> 
     check_device(chosen, device)
     bundle.verify()
 
-    def open_graph(role: str) -> Session:
-        graph = choose(bundle.graphs, "graph", role)
-        return timed_session(chosen.load_graph(bundle.file(graph.file), graph, device), role, times)
-
-    return choose(families(), "model family", bundle.family).load(bundle, open_graph)
+    choose(families(), "model family", bundle.family)
+    return load_by(bundle, chosen, device, wrap=lambda role, session: timed_session(session, role, times))
 
 
 def _query(segmenter: Segmenter, picture: Path, phrase: str, times: StageTimes) -> ImageFeatures:

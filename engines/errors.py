@@ -27,6 +27,7 @@
     ├── CudaCallError(RuntimeError)        a GPU whose driver refuses
     ├── GraphLoadError(RuntimeError)       a graph that the runtime refuses
     │   ├── EngineBuildError               no engine can be built of it
+    │   ├── EngineUncheckedError           nobody knows whether its engine answers rightly
     │   └── EngineFailedCheckError         its engine answers wrongly
     ├── EngineCancelledError(RuntimeError) building an engine was stopped
     ├── EngineFolderError(OSError)         built engines cannot be kept
@@ -272,12 +273,23 @@ class EngineBuildError(GraphLoadError):
         super().__init__(path, library, f"no engine can be built of it: {reason}; ONNX Runtime may run it instead")
 
 
+class EngineUncheckedError(GraphLoadError):
+    """The engine was not compared with ONNX Runtime on this kind of GPU yet."""
+
+    def __init__(self, engine: Path, library: str) -> None:
+        super().__init__(
+            engine, library, f"this engine has not passed a check yet: models check MODEL --runtime {library}"
+        )
+
+
 class EngineFailedCheckError(GraphLoadError):
     """The engine has failed its check against ONNX Runtime; `report` says how."""
 
     def __init__(self, engine: Path, library: str, report: str) -> None:
         super().__init__(
-            engine, library, f"this engine has failed its check, see {report}; run the model with another runtime"
+            engine,
+            library,
+            f"this engine has failed its check, see {report}; use another runtime, or take it with --force",
         )
 
 

@@ -10,12 +10,15 @@ from pathlib import Path
 import engines.families
 import engines.runtimes
 from engines.bundle import MANIFEST_NAME, ModelBundle, read_bundle
+from engines.check_report import CheckLimits, CheckReport
 from engines.discovery import choose, discover
-from engines.errors import GraphLoadError, RuntimeUnavailableError, UnknownGraphsError
+from engines.engine_check import ENGINE_LIMITS, check_trial
+from engines.errors import EngineUncheckedError, GraphLoadError, RuntimeUnavailableError, UnknownGraphsError
 from engines.graph_signature import read_signature
-from engines.protocols import Family, Progress, Runtime, Segmenter, Session
+from engines.protocols import Family, Progress, Runtime, Segmenter, Session, Trial
 
 AUTO = "auto"
+_REFERENCE = "onnxruntime"
 _log = logging.getLogger(__name__)
 
 
@@ -96,14 +99,21 @@ def open_bundle(folder: Path) -> ModelBundle:
 
 
 def load_segmenter(
-    bundle: ModelBundle, runtime: str = AUTO, device: str = AUTO, progress: Progress | None = None
+    bundle: ModelBundle,
+    runtime: str = AUTO,
+    device: str = AUTO,
+    progress: Progress | None = None,
+    *,
+    force: bool = False,
 ) -> Segmenter:
     """Check the bundle's files and open its graphs. Raises a `BundleError`, `RuntimeUnavailableError`, or what the
     runtime refuses; with `auto`, a runtime that refuses gives way, with a warning, to the next best.
 
-    `progress` is told how far a runtime is that must prepare the bundle first, for minutes, and can stop it.
+    `progress` is told how far a runtime is that must prepare the bundle first, for minutes, and can stop it. What a
+    runtime has built is compared with ONNX Runtime before its first answer, and refused where it is wrong; `force`
+    takes it as it is.
     """
-    family = choose(families(), "model family", bundle.family)
+    choose(families(), "model family", bundle.family)
     candidates = _usable_runtimes(device) if runtime == AUTO else [choose_runtime(runtime)]
     check_device(candidates[0], device)
     if runtime == AUTO:
@@ -111,9 +121,7 @@ def load_segmenter(
     bundle.verify()
     for chosen, spare in zip(candidates, [*candidates[1:], None], strict=True):
         try:
-            if chosen.prepare is not None and progress is not None:
-                chosen.prepare(bundle, device, progress)
-            return family.load(bundle, _graph_opener(bundle, chosen, device))
+            return load_by(bundle, chosen, device, progress, force=force)
         except GraphLoadError as error:
             if spare is None:
                 raise
@@ -121,7 +129,53 @@ def load_segmenter(
     raise AssertionError("some runtime is always tried")
 
 
-def _graph_opener(bundle: ModelBundle, runtime: Runtime, device: str) -> Callable[[str], Session]:
+def load_by(
+    bundle: ModelBundle,
+    runtime: Runtime,
+    device: str,
+    progress: Progress | None = None,
+    *,
+    force: bool = False,
+    wrap: Callable[[str, Session], Session] = lambda role, session: session,
+) -> Segmenter:
+    """As `load_segmenter`, by this runtime alone; `wrap` is given each role with its session, and answers another."""
+    if runtime.prepare is not None and progress is not None:
+        runtime.prepare(bundle, device, progress)
+    is_forced = force and runtime.trial is not None
+    open_graph = _trial(runtime, bundle, device).load_graph if is_forced else graph_opener(bundle, runtime, device)
+    load = families()[bundle.family].load
+    try:
+        return load(bundle, lambda role: wrap(role, open_graph(role)))
+    except EngineUncheckedError:
+        check_engines(bundle, runtime, device, ENGINE_LIMITS, progress)
+    return load(bundle, lambda role: wrap(role, open_graph(role)))
+
+
+def check_engines(
+    bundle: ModelBundle, runtime: Runtime, device: str, limits: CheckLimits, progress: Progress | None = None
+) -> tuple[CheckReport, Path]:
+    """Compare what a runtime has built of a bundle with float32 answers, and write the verdict down.
+
+    Answers the report and where it can be read. Raises what building and running raise, and `EngineCancelledError`.
+    """
+    family = choose(families(), "model family", bundle.family)
+    reference = graph_opener(bundle, choose_runtime(_REFERENCE), "cpu")
+    return check_trial(bundle, family, _trial(runtime, bundle, device), reference, limits, progress or _keep_going)
+
+
+def _trial(runtime: Runtime, bundle: ModelBundle, device: str) -> Trial:
+    if runtime.trial is None:
+        raise ValueError(f"{runtime.name} builds nothing that could be on trial")
+    return runtime.trial(bundle, device)
+
+
+def _keep_going(what: str, share: float) -> bool:
+    return True
+
+
+def graph_opener(bundle: ModelBundle, runtime: Runtime, device: str) -> Callable[[str], Session]:
+    """A function that opens the graph of a role."""
+
     def open_graph(role: str) -> Session:
         graph = choose(bundle.graphs, "graph", role)
         return runtime.load_graph(bundle.file(graph.file), graph, device)

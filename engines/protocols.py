@@ -241,6 +241,19 @@ class Availability:
     """False where its package is absent: then nobody expects it to be used."""
 
 
+class Trial(Protocol):
+    """What a runtime has built of a bundle's graphs, to be checked before it is used."""
+
+    report_folder: Path
+    """Where the report of the check is kept."""
+
+    def load_graph(self, role: str) -> Session:
+        """As `Runtime.load_graph`, whatever a check has shown; built now if it is not yet."""
+
+    def judge(self, passed: bool, report: Path) -> None:
+        """Write down what the check of the loaded graphs has shown. Raises `EngineFolderError`."""
+
+
 @dataclass(frozen=True)
 class Runtime:
     """Descriptor of a runtime: one per module in `engines/runtimes/`, named `RUNTIME`."""
@@ -256,6 +269,9 @@ class Runtime:
     prepare: Callable[[ModelBundle, str, Progress], None] | None = None
     """For runtimes that must work on a bundle once, for minutes, before its graphs load fast: bundle, device, progress.
     Raises an error of the engines where it is stopped. `load_graph` does without, only slowly and silently."""
+    trial: Callable[[ModelBundle, str], Trial] | None = None
+    """For runtimes that build something of their own of a graph, which may answer wrongly: bundle, device → trial.
+    Their `load_graph` raises `EngineUncheckedError` before a check, and `EngineFailedCheckError` after a failed one."""
     check_device: Callable[[str], None] | None = None
     """For runtimes whose devices cannot be listed: raises `RuntimeUnavailableError` for one that cannot be."""
 

@@ -14,7 +14,7 @@ import numpy as np
 from engines.boxes import cxcywh_to_xyxy, scale
 from engines.bundle import ModelBundle
 from engines.check_files import CASES_FILE
-from engines.compare import SURE, CaseComparison, matched_pairs
+from engines.check_report import SURE, CaseComparison, matched_pairs
 from engines.errors import BoxError, BoxesNotTakenError, ImageError, PhraseError
 from engines.images import read_image
 from engines.masks import iou_matrix

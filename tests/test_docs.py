@@ -13,8 +13,8 @@ import typer.main
 
 from annotator.cli import DEFAULT_PORT, DONE, LOOPBACK, NOTHING_DONE, SOME_FAILED, app
 from annotator.exporting import exporters
-from annotator.model_commands import STOPPED
 from annotator.models import MODELS_VARIABLE, list_models
+from annotator.terminal import STOPPED
 from engines.images import IMAGE_SUFFIXES
 from engines.loader import families, runtimes
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.export.check_cases import draw_pictures
+from engines.check_cases import draw_pictures
 from engines.export.checkpoint import CONTEXT_LENGTH, Checkpoint
 from engines.export.extra import import_or_explain
 from engines.export.precision import without_advice

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from engines.check_cases import CASES, CheckCase, draw_pictures
 from engines.check_files import CASES_FILE, DECODER_FILE, FOLDER, N_BEST, REFERENCE_FILE, BestInstances, sample
-from engines.export.check_cases import CASES, CheckCase, draw_pictures
 from engines.export.checkpoint import CONTEXT_LENGTH, Checkpoint
 from engines.export.extra import import_or_explain
 from engines.export.graph_export import build_module

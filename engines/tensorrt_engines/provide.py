@@ -9,13 +9,19 @@ from pathlib import Path
 
 from engines.bundle import GraphSpec, ModelBundle
 from engines.cuda_driver import gpu_architecture
-from engines.errors import EngineCancelledError, EngineFailedCheckError, EngineFolderError, RuntimeUnavailableError
+from engines.errors import (
+    EngineCancelledError,
+    EngineFailedCheckError,
+    EngineFolderError,
+    EngineUncheckedError,
+    RuntimeUnavailableError,
+)
 from engines.protocols import Progress
 from engines.tensorrt_engines.build import build_engine
 from engines.tensorrt_engines.folder import Engine, EngineFolder
 from engines.tensorrt_engines.key import BuildOptions, Recipe, bundle_folder, recipe_for
 from engines.tensorrt_engines.library import PORTABLE, Library
-from engines.tensorrt_engines.record import FAILED, EngineRecord
+from engines.tensorrt_engines.record import FAILED, PASSED, EngineRecord
 
 _log = logging.getLogger(__name__)
 
@@ -28,9 +34,9 @@ def keep_going(what: str, share: float) -> bool:
 def provide_engine(
     library: Library, path: Path, spec: GraphSpec, architecture: str, progress: Progress = keep_going
 ) -> Engine:
-    """The engine for a graph and a GPU, built now if none is kept. One that has failed its check is refused.
+    """The engine for a graph and a GPU, built now if none is kept; whether it answers rightly, its record says.
 
-    Raises `EngineBuildError`, `EngineCancelledError`, `EngineFailedCheckError`, `EngineFolderError`, `OnnxFileError`.
+    Raises `EngineBuildError`, `EngineCancelledError`, `EngineFolderError`, `OnnxFileError`.
     """
     folder = EngineFolder(bundle_folder(path, spec))
     recipe = recipe_for(library, path, spec, architecture)
@@ -41,7 +47,6 @@ def provide_engine(
         engine = folder.load(spec.role, recipe)
     if engine is None:
         raise EngineFolderError(folder.places, "an engine is not read as it was written")
-    refuse_failed(library, engine.record, architecture)
     return engine
 
 
@@ -113,17 +118,28 @@ def target_architecture(library: Library, device: str, portable: bool = False, n
     return here
 
 
+def can_run_here(architecture: str, device: str) -> bool:
+    """Whether engines for this architecture can be tried on this machine's GPU."""
+    here = gpu_architecture(device_index(device))
+    return bool(here) and architecture in (here, PORTABLE)
+
+
 def device_index(device: str) -> int:
     """Of `cuda:N`; `auto` is the first."""
     number = device.partition(":")[2]
     return int(number) if number.isdecimal() else 0
 
 
-def refuse_failed(library: Library, record: EngineRecord, architecture: str) -> None:
-    """Raise `EngineFailedCheckError` for an engine that has failed its check on such a GPU."""
+def refuse_unproven(library: Library, record: EngineRecord, architecture: str, folder: Path) -> None:
+    """Let pass an engine of the bundle in `folder` that has passed its check on such a GPU.
+
+    Raises `EngineFailedCheckError`, with the report's path, or `EngineUncheckedError`.
+    """
     verdict = record.verdict_on(architecture)
     if verdict.state == FAILED:
-        raise EngineFailedCheckError(record.path, library.title, verdict.report)
+        raise EngineFailedCheckError(record.path, library.title, str(folder / verdict.report))
+    if verdict.state != PASSED:
+        raise EngineUncheckedError(record.path, library.runtime)
 
 
 def _build_alone(

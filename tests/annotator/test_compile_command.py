@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from annotator.cli import app
 from annotator.compiling import age
-from annotator.model_commands import STOPPED
+from annotator.terminal import STOPPED
 from engines.errors import RuntimeUnavailableError
 from engines.tensorrt_engines.folder import EngineFolder
 from engines.tensorrt_engines.record import FAILED, Verdict

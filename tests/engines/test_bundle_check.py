@@ -12,7 +12,8 @@ from sam3_shapes import BUNDLE
 
 from engines.bundle import read_bundle
 from engines.check_files import BestInstances
-from engines.compare import PAGE_FILE, REPORT_FILE, CheckReport, check_bundle, compare_instances, failed_check
+from engines.check_report import CheckReport, compare_instances
+from engines.compare import PAGE_FILE, REPORT_FILE, check_bundle, failed_check
 from engines.errors import BundleDamagedError
 from engines.export.precision import quantise
 

@@ -9,7 +9,7 @@ import pytest
 from sam3_shapes import ASSETS, BUNDLE, load_shapes
 
 from engines.bundle import read_bundle
-from engines.compare import matched_pairs
+from engines.check_report import matched_pairs
 from engines.masks import Mask
 from engines.protocols import Capabilities, SegmenterInfo
 from engines.side_by_side import Answer, Question, answer_all, check_questions, compare_answers

@@ -8,8 +8,16 @@ from engines.bundle import GraphSpec, ModelBundle
 from engines.cuda_driver import n_cuda_devices
 from engines.protocols import Progress, Runtime, Session
 from engines.runtimes._tensorrt.session import open_session
+from engines.runtimes._tensorrt.trial import EngineTrial
+from engines.tensorrt_engines.key import bundle_folder
 from engines.tensorrt_engines.library import Library
-from engines.tensorrt_engines.provide import device_index, prepare_engines, provide_engine, target_architecture
+from engines.tensorrt_engines.provide import (
+    device_index,
+    prepare_engines,
+    provide_engine,
+    refuse_unproven,
+    target_architecture,
+)
 
 
 def tensorrt_runtime(library: Library, preference: int) -> Runtime:
@@ -17,7 +25,9 @@ def tensorrt_runtime(library: Library, preference: int) -> Runtime:
 
     def load_graph(path: Path, spec: GraphSpec, device: str) -> Session:
         library.load_for_running()
-        engine = provide_engine(library, path, spec, target_architecture(library, device))
+        architecture = target_architecture(library, device)
+        engine = provide_engine(library, path, spec, architecture)
+        refuse_unproven(library, engine.record, architecture, bundle_folder(path, spec))
         return open_session(engine.content, spec, f"cuda:{device_index(device)}", library)
 
     def prepare(bundle: ModelBundle, device: str, progress: Progress) -> None:
@@ -32,6 +42,7 @@ def tensorrt_runtime(library: Library, preference: int) -> Runtime:
         load_graph=load_graph,
         preference=preference,
         prepare=prepare,
+        trial=lambda bundle, device: EngineTrial(library, bundle, device),
     )
 
 
