@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 
 from annotator.errors import ModelLoadingError
 from annotator.models import model_loader
@@ -32,24 +32,32 @@ class ModelSwitch:
     def __init__(self, workspace: Workspace) -> None:
         self.words = ""
         """What is being loaded; empty when nothing is."""
+        self.share: float | None = None
+        """How much of the step under way is done, 0 to 1; None where nobody can tell, nor stop it."""
         self._workspace = workspace
         self._turn = Lock()
+        self._stop = Event()
 
     def use(self, choice: ModelChoice) -> None:
         """As `use_model`; raises `ModelLoadingError` while another model is being loaded."""
         if not self._turn.acquire(blocking=False):
             raise ModelLoadingError(self.words or "a model is being loaded")
         try:
+            self._stop.clear()
             self.words = f"loading {Path(choice.model).name}"
             use_model(self._workspace, choice, self._progress_on(self.words))
         finally:
-            self.words = ""
+            self.words, self.share = "", None
             self._turn.release()
+
+    def stop(self) -> None:
+        """Ask the loading under way to end as soon as it can; `use` then raises `EngineCancelledError`."""
+        self._stop.set()
 
     def _progress_on(self, words: str) -> Progress:
         def progress(what: str, share: float) -> bool:
-            self.words = f"{words}: {what}, {share:.0%}"
-            return True
+            self.words, self.share = f"{words}: {what}, {share:.0%}", share
+            return not self._stop.is_set()
 
         return progress
 

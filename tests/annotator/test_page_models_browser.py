@@ -18,7 +18,7 @@ from annotator.models import list_models, model_loader
 from annotator.predictor import Predictor
 from annotator.ui.panels.models import model_functions
 from annotator.workspace import Workspace
-from engines.errors import BundleNotFoundError
+from engines.errors import BundleNotFoundError, EngineCancelledError
 from engines.types import Phrase
 
 pytestmark = pytest.mark.browser
@@ -140,8 +140,11 @@ def slow_model(monkeypatch):
         load = model_loader(*arguments, **options)
 
         def load_slowly():
-            progress("building the engine of vision", 0.42)
-            assert go_on.wait(20)
+            deadline = time.monotonic() + 20
+            while not go_on.wait(0.02):
+                if not progress("building the engine of vision", 0.42):
+                    raise EngineCancelledError(Path("vision.onnx"))
+                assert time.monotonic() < deadline
             return load()
 
         return load_slowly
@@ -157,7 +160,7 @@ def test_while_a_model_loads_its_progress_is_shown_in_every_tab_and_the_old_one_
     screen.page.click("[data-dialog='models']")
     screen.page.click("[aria-label='Use SAM 3 (fp32, 168 px)']")
     screen.page.wait_for_selector(".models-said:has-text('loading shapes: building the engine of vision, 42%')")
-    assert screen.page.locator(".models-progress").is_visible()
+    assert screen.page.get_attribute(".models-progress", "aria-valuenow") == "42"
     assert screen.page.locator(".model-card button:not(:disabled)").count() == 0
     screen.page.keyboard.press("Escape")
     assert "starter answers until then" in screen.page.inner_text(".status-model")
@@ -176,8 +179,21 @@ def test_while_a_model_loads_its_progress_is_shown_in_every_tab_and_the_old_one_
     assert other.faults == []
 
 
+def test_the_building_of_engines_is_stopped_and_the_old_model_stays(screen, workspace, slow_model):
+    screen.page.click("[data-dialog='models']")
+    screen.page.click("[aria-label='Use SAM 3 (fp32, 168 px)']")
+    screen.page.click(".models-stop")
+    screen.page.wait_for_selector(".models-said.is-error:has-text('vision.onnx was stopped')")
+    assert screen.page.locator(".models-under-way").is_hidden()
+    assert workspace.predictor.info.family == "starter"
+    slow_model.set()
+    screen.page.click("[aria-label='Use SAM 3 (fp32, 168 px)']")
+    screen.page.wait_for_selector(".models-said:has-text('is in use, by')")
+    assert workspace.predictor.info.family == "sam3"
+
+
 def test_two_models_are_not_loaded_at_once(workspace, slow_model):
-    _, choose_model, loading_model = model_functions(workspace)
+    _, choose_model, loading_model, _ = model_functions(workspace)
     request = {"model": "shapes", "runtime": "auto", "device": "cpu"}
     first = Thread(target=choose_model, args=(request,))
     first.start()
@@ -225,7 +241,7 @@ def test_a_model_that_failed_its_check_says_so_and_cannot_be_chosen(screen, work
 
 
 def test_a_model_in_use_that_is_not_installed_is_listed(workspace):
-    describe_models, choose_model, _ = model_functions(workspace)
+    describe_models, choose_model, *_ = model_functions(workspace)
     shutil.rmtree(next(Path(row.folder) for row in list_models() if row.name == "shapes"))
     choose_model({"model": str(SHAPES), "runtime": "auto", "device": "cpu"})
     in_use = [model for model in describe_models({})["models"] if model["in_use"]]
@@ -250,7 +266,7 @@ def test_tokens_are_counted_while_the_image_is_still_being_encoded(screen, works
     monkeypatch.setattr(
         workspace.predictor.segmenter,
         "encode_image",
-        lambda *arguments: (go_on.wait(20), encode(*arguments))[1],
+        lambda *arguments: (go_on.wait(60), encode(*arguments))[1],
         raising=False,
     )
     workspace.predictor._features.clear()

@@ -1,5 +1,5 @@
 const page = window.phrasemask;
-page.connect(server, ["describe_models", "choose_model", "loading_model"]);
+page.connect(server, ["describe_models", "choose_model", "loading_model", "stop_loading"]);
 
 const ASK_EVERY_MS = 400;
 const find = (selector) => element.querySelector(selector);
@@ -41,7 +41,7 @@ async function list() {
   if (!reply) return say(page.state.message?.text ?? "", true);
   const hadFocus = find(".model-list").contains(document.activeElement);
   find(".model-list").replaceChildren(...reply.models.map(modelCard));
-  if (hadFocus) find(".primary").focus();
+  if (hadFocus) find(".primary").focus({ preventScroll: true });
   find(".model-folder").hidden = !reply.any_folder;
   find(".own-folder").textContent = reply.own_folder;
   find(".runtimes-list").replaceChildren(...reply.runtimes.filter((runtime) => !runtime.usable)
@@ -81,7 +81,7 @@ async function followHere() {
   while (choosing) {
     await pause();
     const reply = await server.loading_model({});
-    if (choosing && reply?.words) showLoading(reply.words);
+    if (choosing && reply?.words) showLoading(reply.words, reply.share);
   }
 }
 
@@ -94,7 +94,7 @@ async function followElsewhere() {
   let reply = await server.loading_model({});
   const isUnderWay = Boolean(reply?.words);
   while (reply?.words && !choosing) {
-    showLoading(reply.words);
+    showLoading(reply.words, reply.share);
     await pause();
     reply = await server.loading_model({});
   }
@@ -105,11 +105,20 @@ async function followElsewhere() {
   sayWhatIsInUse();
 }
 
-function showLoading(words) {
+// Without a share, nobody knows how far it is, nor can it be stopped.
+function showLoading(words, share = null) {
   if (words !== page.state.loadingModel) page.update({ loadingModel: words });
-  find(".models-progress").hidden = !words;
+  find(".models-under-way").hidden = !words;
+  find(".models-stop").hidden = share === null;
+  const bar = find(".models-progress");
+  bar.classList.toggle("is-measured", share !== null);
+  bar.style.setProperty("--share", share ?? 0);
+  if (share === null) bar.removeAttribute("aria-valuenow");
+  else bar.setAttribute("aria-valuenow", Math.round(100 * share));
   if (words) say(`${words}… You can go on: the model in use answers until then.`);
 }
+
+find(".models-stop").addEventListener("click", () => page.call("stop_loading", {}, "models"));
 
 function sayWhatIsInUse() {
   const { model } = page.state;

@@ -44,10 +44,15 @@ def model_functions(workspace: Workspace, *, any_folder: bool = True) -> list[Se
         return {}
 
     def loading_model(request: Request) -> Reply:
-        """What is being loaded and how far that is, also for another tab."""
-        return {"words": switch.words}
+        """What is being loaded and how far that is, also for another tab; without a share it cannot be stopped."""
+        return {"words": switch.words, "share": switch.share}
 
-    return [describe_models, choose_model, loading_model]
+    def stop_loading(request: Request) -> Reply:
+        """End the loading under way as soon as it can; whoever asked for it is told."""
+        switch.stop()
+        return {}
+
+    return [describe_models, choose_model, loading_model, stop_loading]
 
 
 def _rows(info: SegmenterInfo | None) -> list[ModelRow]:
