@@ -12,12 +12,11 @@ import numpy as np
 from engines.bundle import GraphSpec, ModelBundle, TensorSpec
 from engines.errors import RuntimeUnavailableError, TritonRepositoryError
 from engines.graph_hash import graph_files, graph_sha256
+from engines.tensorrt_engines.profiles import IMAGES, PHRASES
 from engines.triton_names import SHA256_PARAMETER, name_of
 
 CONFIG_FILE = "config.pbtxt"
 VERSION = "1"
-MOST_IMAGES, MOST_PHRASES = 8, 4
-"""What one run takes at most, of pictures and of phrases: as in a batch of this program."""
 _WAIT_US = 2_000
 """How long a request may wait for others to be run together with it."""
 
@@ -64,7 +63,7 @@ def _most_together(graph: GraphSpec) -> int:
     first_axes = [spec.shape[0] for spec in (*graph.inputs, *graph.outputs) if spec.shape]
     if any(size is not None for size in first_axes):
         return 0
-    return MOST_IMAGES if graph.role == "vision" else MOST_PHRASES
+    return (IMAGES if graph.role == "vision" else PHRASES).most
 
 
 def _triton_dtype(schema: Any, spec: TensorSpec) -> int:
