@@ -64,6 +64,32 @@ def test_a_phrase_that_is_not_ticked_is_not_run(screen, segmenter):
     assert screen.state("Object.keys(page.state.job.n_suggestions)") == ["cat"]
 
 
+def test_duplicates_and_small_masks_are_left_out_as_the_dialog_says(screen):
+    dialog(screen)
+    screen.page.click(".prelabel-rules summary")
+    screen.page.wait_for_function("document.querySelector('.prelabel-containment').value === '0.9'")
+    assert screen.page.input_value(".prelabel-iou") == "0.5"
+    screen.page.fill(".prelabel-min-area", "150")
+    screen.page.keyboard.press("Escape")
+    start(screen, "cup", "cat")
+    screen.wait(N_FINISHED)
+    assert screen.page.locator(".prelabel-counts tbody tr").all_inner_texts() == ["cup\t0", "cat\t4"]
+    screen.page.click(".prelabel-another")
+    screen.page.fill(".prelabel-min-area", "0")
+    screen.page.click(".prelabel-start")
+    screen.page.wait_for_selector(".prelabel-said:has-text('the least area is a number of pixels')")
+
+
+def test_a_thing_found_for_two_categories_stays_with_one_on_request(screen):
+    dialog(screen)
+    screen.page.click(".prelabel-rules summary")
+    screen.page.check(".prelabel-across")
+    screen.page.keyboard.press("Escape")
+    start(screen, "cup", "mug")
+    screen.wait(N_FINISHED)
+    assert screen.page.locator(".prelabel-counts tbody tr").all_inner_texts() == ["cup\t8", "mug\t0"]
+
+
 def test_what_cannot_be_started_is_said_in_the_dialog(screen):
     dialog(screen)
     screen.page.click(".prelabel-start")

@@ -1,5 +1,5 @@
 const page = window.phrasemask;
-page.connect(server, ["list_phrases", "add_phrase", "start_prelabel", "stop_prelabel", "watch_prelabel"]);
+page.connect(server, ["list_phrases", "usual_rules", "add_phrase", "start_prelabel", "stop_prelabel", "watch_prelabel"]);
 
 const WATCH_EVERY_MS = 1000;
 const UNDER_WAY = ["loading", "running", "stopping"];
@@ -66,9 +66,18 @@ async function showPhrases() {
   if (view) page.show(view);
 }
 
-function typedScore(selector) {
+function typedNumber(selector) {
   const { value } = find(selector);
   return value.trim() === "" ? null : Number(value);
+}
+
+// What the command line was given, until somebody types something else.
+async function fillRules() {
+  const rules = await page.call("usual_rules", {}, "prelabel");
+  if (!rules) return sayRefusal();
+  for (const [selector, value] of [[".prelabel-iou", rules.suppress_iou], [".prelabel-containment", rules.suppress_containment], [".prelabel-min-area", rules.min_area]]) {
+    if (find(selector).value === "") find(selector).value = value;
+  }
 }
 
 async function start() {
@@ -78,9 +87,13 @@ async function start() {
   const accepts = find(".prelabel-accepts").checked;
   const job = await askRun("start_prelabel", {
     phrases: ticked.map((box) => Number(box.value)),
-    score_threshold: typedScore(".prelabel-threshold"),
-    accept_above: accepts ? typedScore(".prelabel-accept-above") ?? "" : null,
+    score_threshold: typedNumber(".prelabel-threshold"),
+    accept_above: accepts ? typedNumber(".prelabel-accept-above") ?? "" : null,
     redo: find(".prelabel-redo").checked,
+    suppress_iou: typedNumber(".prelabel-iou"),
+    suppress_containment: typedNumber(".prelabel-containment"),
+    across_categories: find(".prelabel-across").checked,
+    min_area: typedNumber(".prelabel-min-area"),
   });
   if (!job) return sayRefusal();
   asksForRun = false;
@@ -257,7 +270,7 @@ find(".prelabel-another").addEventListener("click", () => {
   draw(page.state);
 });
 find(".prelabel-close").addEventListener("click", () => page.update({ dialog: null }));
-page.dialog(element, "prelabel", () => { say(""); listPhrases(); });
+page.dialog(element, "prelabel", () => { say(""); listPhrases(); fillRules(); });
 page.subscribe(draw);
 setInterval(watch, WATCH_EVERY_MS);
 watch();
