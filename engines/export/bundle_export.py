@@ -33,7 +33,7 @@ from engines.families._sam3.tokens import PhraseTokenizer
 DEFAULT_IMAGE_SIZE = 1008
 DEFAULT_MAX_INSTANCES = 100
 _TOOLS = ("torch", "transformers", "onnx", "onnxscript", "onnxruntime-gpu", "onnxruntime")
-_FORMAT = 2
+_FORMAT = 3
 """Goes up when the same checkpoint gives other graphs, so that parts of an older export are not taken over."""
 
 

@@ -15,6 +15,8 @@ from torch.nn import functional
 
 MASKED = -1e4
 """Added to the attention of what must not be seen; finite in float16, and softmax makes it exactly 0."""
+MOST_SCORES = 3_500_000
+"""Of one head at a time: with the sixteen of vision, a few hundred megabytes for a picture of any size."""
 
 
 def apply(module: nn.Module, x: Tensor) -> Tensor:
@@ -36,7 +38,21 @@ def group_norm(layer: nn.GroupNorm, x: Tensor) -> Tensor:
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Softmax(query · keyᵀ + bias) · value of [B, heads, length, size]; the query is already scaled."""
+    """Softmax(query · keyᵀ + bias) · value of [B, heads, length, size]; the query is already scaled.
+
+    The scores of a whole picture with itself would fill gigabytes: without a bias, they are computed for a part of the
+    queries at a time.
+    """
+    n_scores = query.shape[2] * key.shape[2]
+    if bias is not None or n_scores <= MOST_SCORES:
+        return _attention(query, key, value, bias)
+    n_parts = -(-n_scores // MOST_SCORES)
+    rows = -(-query.shape[2] // n_parts)
+    parts = [query[:, :, start : start + rows] for start in range(0, query.shape[2], rows)]
+    return torch.cat([_attention(part, key, value, None) for part in parts], dim=2)
+
+
+def _attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> Tensor:
     scores = torch.matmul(query, key.transpose(2, 3)).float()
     weights = torch.softmax(scores if bias is None else scores + bias, dim=-1)
     return torch.matmul(weights, value.float()).to(query.dtype)

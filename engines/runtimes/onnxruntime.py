@@ -24,6 +24,7 @@ GPU_MEMORY_VARIABLE = "PHRASEMASK_GPU_MEMORY_GB"
 CPU_THREADS_VARIABLE = "PHRASEMASK_CPU_THREADS"
 """Environment variable: how many processor cores ONNX Runtime may use for each graph; all of them where it is unset."""
 _ERRORS_ONLY = 3
+_ONCE_AN_IMAGE = "vision"
 _log = logging.getLogger(__name__)
 
 
@@ -112,6 +113,9 @@ def _model_and_options(path: Path, spec: GraphSpec) -> tuple[str | bytes, Any]:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _ERRORS_ONLY
     options.intra_op_num_threads = _cpu_threads()
+    # Measured at full size (docs/benchmarks.md): the arena keeps the 5 GiB of vision for good and gains nothing, while
+    # without it an edit takes a fifth longer in the decoder.
+    options.enable_cpu_mem_arena = spec.role != _ONCE_AN_IMAGE
     if not spec.inner_outputs:
         return str(path), options
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))

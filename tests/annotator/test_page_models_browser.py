@@ -367,6 +367,6 @@ def test_a_model_that_cannot_be_loaded_leaves_the_one_in_use(workspace):
 
 
 def test_from_another_machine_only_installed_models_can_be_chosen(workspace):
-    _, choose_model, _ = model_functions(workspace, any_folder=False)
+    _, choose_model, *_ = model_functions(workspace, any_folder=False)
     with pytest.raises(CommandError, match="only installed models"):
         choose_model({"model": str(SHAPES), "runtime": "auto", "device": "cpu"})
