@@ -13,7 +13,13 @@ from engines.bundle import MANIFEST_NAME, ModelBundle, read_bundle
 from engines.check_report import CheckLimits, CheckReport
 from engines.discovery import choose, discover
 from engines.engine_check import ENGINE_LIMITS, check_trial
-from engines.errors import EngineUncheckedError, GraphLoadError, RuntimeUnavailableError, UnknownGraphsError
+from engines.errors import (
+    EngineFolderError,
+    EngineUncheckedError,
+    GraphLoadError,
+    RuntimeUnavailableError,
+    UnknownGraphsError,
+)
 from engines.graph_signature import read_signature
 from engines.protocols import Family, Progress, Runtime, Segmenter, Session, Trial
 
@@ -107,7 +113,8 @@ def load_segmenter(
     force: bool = False,
 ) -> Segmenter:
     """Check the bundle's files and open its graphs. Raises a `BundleError`, `RuntimeUnavailableError`, or what the
-    runtime refuses; with `auto`, a runtime that refuses gives way, with a warning, to the next best.
+    runtime refuses; with `auto`, a runtime that refuses, or whose engines cannot be kept, gives way, with a warning, to
+    the next best.
 
     `progress` is told how far a runtime is that must prepare the bundle first, for minutes, and can stop it. What a
     runtime has built is compared with ONNX Runtime before its first answer, and refused where it is wrong; `force`
@@ -122,7 +129,7 @@ def load_segmenter(
     for chosen, spare in zip(candidates, [*candidates[1:], None], strict=True):
         try:
             return load_by(bundle, chosen, device, progress, force=force)
-        except GraphLoadError as error:
+        except (GraphLoadError, EngineFolderError) as error:
             if spare is None:
                 raise
             _log.warning("%s; %s runs the model", error, spare.title)

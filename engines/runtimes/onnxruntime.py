@@ -113,6 +113,8 @@ def _model_and_options(path: Path, spec: GraphSpec) -> tuple[str | bytes, Any]:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _ERRORS_ONLY
     options.intra_op_num_threads = _cpu_threads()
+    # Threads that spin while they wait take the cores from reading, masks and the page (docs/benchmarks.md).
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     # Measured at full size (docs/benchmarks.md): the arena keeps the 5 GiB of vision for good and gains nothing, while
     # without it an edit takes a fifth longer in the decoder.
     options.enable_cpu_mem_arena = spec.role != _ONCE_AN_IMAGE

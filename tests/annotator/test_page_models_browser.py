@@ -222,6 +222,16 @@ def test_the_keyboard_alone_chooses_a_model(screen):
     screen.wait("page.state.model.family === 'sam3' && page.state.dialog === null")
 
 
+def test_a_list_that_is_made_anew_leaves_the_focus_where_it_was(screen):
+    screen.page.click("[data-dialog='models']")
+    button = screen.page.locator(".model-card button[aria-label^='Use SAM 3']")
+    button.focus()
+    screen.page.evaluate("document.querySelector('.model-card').classList.add('of-the-old-list')")
+    screen.page.evaluate("phrasemask.update({ model: { ...phrasemask.state.model, n_changes: -1 } })")
+    screen.page.wait_for_selector(".of-the-old-list", state="detached")
+    assert screen.page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Use SAM 3")
+
+
 def fail_check(folder: Path) -> None:
     bundle_id = next(row.bundle_id for row in list_models() if row.folder == str(folder))
     report = {"bundle_id": bundle_id, "failures": ["mean mask IoU 0.91 is below 0.95"]}

@@ -13,7 +13,13 @@ import pytest
 from engines import loader
 from engines.bundle import SHIPPED_MODELS, read_bundle
 from engines.cuda_driver import gpu_architecture, n_cuda_devices
-from engines.errors import EngineBuildError, GraphLoadError, RuntimeUnavailableError, UnknownKindError
+from engines.errors import (
+    EngineBuildError,
+    EngineFolderError,
+    GraphLoadError,
+    RuntimeUnavailableError,
+    UnknownKindError,
+)
 from engines.protocols import Availability
 from engines.tensorrt_engines import library as gate
 from engines.tensorrt_engines.library import PORTABLE, TENSORRT, TENSORRT_RTX, Library
@@ -157,14 +163,14 @@ def test_the_commands_import_nothing_of_tensorrt_without_a_driver(arguments):
 
 @pytest.fixture
 def three_runtimes(monkeypatch):
-    """Set what each is able to; `fast` is the best, then `middle`, then `slow`; all read from `able`."""
+    """Set what each is able to, and what it raises; `fast` is the best, then `middle`, then `slow`."""
     able = {name: Availability(True) for name in ("fast", "middle", "slow")}
-    refuse: set[str] = set()
+    refuse: dict[str, Exception] = {}
 
     def load_graph(name):
         def load(path, spec, device):
             if name in refuse:
-                raise EngineBuildError(path, name, "node 'n' (Odd): this operation is not supported")
+                raise refuse[name]
             return loader.discover(loader.engines.runtimes, "RUNTIME", loader.Runtime)["onnxruntime"].load_graph(
                 path, spec, "cpu"
             )
@@ -188,6 +194,8 @@ def three_runtimes(monkeypatch):
 
 
 STARTER = SHIPPED_MODELS / "starter"
+ODD = EngineBuildError(Path("m.onnx"), "TensorRT", "node 'n' (Odd): this operation is not supported")
+NO_ROOM = EngineFolderError([Path("engines")], "No space left on device")
 
 
 def test_auto_takes_the_best_that_can_be_used(three_runtimes):
@@ -224,17 +232,18 @@ def test_a_runtime_that_was_asked_for_is_not_remarked_on(three_runtimes, caplog)
     assert not caplog.records
 
 
-def test_auto_falls_back_with_a_warning_where_a_graph_is_refused(three_runtimes, caplog):
-    three_runtimes.refuse |= {"fast", "middle"}
+def test_auto_falls_back_with_a_warning_where_a_graph_is_refused_or_its_engine_cannot_be_kept(three_runtimes, caplog):
+    three_runtimes.refuse |= {"fast": ODD, "middle": NO_ROOM}
     loader.load_segmenter(read_bundle(STARTER))
     first, second = (record.message for record in caplog.records)
     assert "node 'n' (Odd): this operation is not supported" in first
     assert first.endswith("Middle runs the model")
+    assert "engines cannot be kept in engines: No space left on device" in second
     assert second.endswith("Slow runs the model")
 
 
 def test_a_runtime_that_was_asked_for_does_not_fall_back(three_runtimes):
-    three_runtimes.refuse.add("fast")
+    three_runtimes.refuse["fast"] = ODD
     with pytest.raises(GraphLoadError, match=r"Odd"):
         loader.load_segmenter(read_bundle(STARTER), runtime="fast")
 

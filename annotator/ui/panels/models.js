@@ -30,6 +30,7 @@ function modelCard(model) {
 function useButton(model) {
   const button = made("button", "", model.in_use ? "Load again" : "Use this");
   button.type = "button";
+  button.dataset.folder = model.folder;
   button.disabled = Boolean(model.problem || page.state.loadingModel);
   button.setAttribute("aria-label", model.in_use ? `Load ${model.title} again` : `Use ${model.title}`);
   button.addEventListener("click", () => choose(model.folder, model.title));
@@ -39,14 +40,20 @@ function useButton(model) {
 async function list() {
   const reply = await page.call("describe_models", {}, "models");
   if (!reply) return say(page.state.message?.text ?? "", true);
-  const hadFocus = find(".model-list").contains(document.activeElement);
+  const focused = document.activeElement;
   find(".model-list").replaceChildren(...reply.models.map(modelCard));
-  if (hadFocus) find(".primary").focus({ preventScroll: true });
+  if (!focused.isConnected) focusFolder(focused.dataset.folder);
   find(".model-folder").hidden = !reply.any_folder;
   find(".own-folder").textContent = reply.own_folder;
   find(".runtimes-list").replaceChildren(...reply.runtimes.filter((runtime) => !runtime.usable)
     .map((runtime) => made("li", "", `${runtime.title} cannot be used here: ${runtime.reason}`)));
   listRuntimes(reply.runtimes.filter((runtime) => runtime.usable));
+}
+
+// A list that is made anew must not take the place at the keyboard away.
+function focusFolder(folder) {
+  const same = [...element.querySelectorAll(".model-card button:not(:disabled)")].find((button) => button.dataset.folder === folder);
+  (same ?? find(".primary")).focus({ preventScroll: true });
 }
 
 function listRuntimes(usable) {
