@@ -178,13 +178,30 @@ def test_scores_above_the_one_given_are_accepted_at_once(job, workspace):
 
 
 def request(phrases, **changes):
-    return {"phrases": phrases, "score_threshold": 0.5, "accept_above": None, "redo": False, **changes}
+    rules = {"suppress_iou": 0.5, "suppress_containment": 0.9, "across_categories": False, "min_area": 1}
+    return {"phrases": phrases, "score_threshold": 0.5, "accept_above": None, "redo": False, **rules, **changes}
 
 
 @pytest.mark.parametrize("changes", [{"score_threshold": 1.5}, {"score_threshold": None}, {"accept_above": ""}])
 def test_a_score_that_is_none_is_refused(functions, workspace, job, changes):
     kept = workspace.keep_phrase("cup", "cup")
     with pytest.raises(CommandError, match="is a number from 0 to 1"):
+        functions["start_prelabel"](request([kept.phrase_id], **changes))
+    assert job.state.phase is JobPhase.NONE
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"suppress_iou": 2}, "the IoU of duplicates is a number from 0 to 1"),
+        ({"suppress_containment": None}, "the share inside a better mask is a number from 0 to 1"),
+        ({"min_area": 0}, "the least area is a number of pixels, 1 or more"),
+        ({"min_area": float("nan")}, "the least area is a number of pixels, 1 or more"),
+    ],
+)
+def test_rules_that_are_none_are_refused(functions, workspace, job, changes, words):
+    kept = workspace.keep_phrase("cup", "cup")
+    with pytest.raises(CommandError, match=words):
         functions["start_prelabel"](request([kept.phrase_id], **changes))
     assert job.state.phase is JobPhase.NONE
 

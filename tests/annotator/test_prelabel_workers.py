@@ -249,8 +249,10 @@ def test_options_that_do_not_go_together_are_refused_in_one_sentence(tmp_path, o
     assert_one_sentence(run("prelabel", images, "--phrase", "a", "--project", tmp_path / "p", *options), *words)
 
 
-@pytest.mark.skipif(HAS_RAY, reason="Ray is installed")
-def test_without_ray_one_sentence_says_how_to_install_it(tmp_path):
+def test_without_ray_one_sentence_says_how_to_install_it(tmp_path, monkeypatch):
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "ray.py").write_text("raise ImportError")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "hidden"))
     images = write_pictures(tmp_path / "images", "a.png")
     done = run("prelabel", images, "--phrase", "a", "--project", tmp_path / "p", "--ray", "local")
     assert_one_sentence(done, 'pip install "phrasemask[ray]"')

@@ -12,14 +12,14 @@ from engine_recipes import ARCHITECTURE, rtx
 from tiny_models import write_doubling_bundle
 
 from engines.bundle import read_bundle
-from engines.errors import EngineCancelledError, EngineFailedCheckError
+from engines.errors import EngineCancelledError, EngineFailedCheckError, EngineUncheckedError
 from engines.runtimes._tensorrt import descriptor
 from engines.tensorrt_engines import library as gate
 from engines.tensorrt_engines import provide
 from engines.tensorrt_engines.folder import EngineFolder
 from engines.tensorrt_engines.key import BuildOptions
 from engines.tensorrt_engines.library import PORTABLE, TENSORRT_RTX, Library
-from engines.tensorrt_engines.record import FAILED, Verdict
+from engines.tensorrt_engines.record import FAILED, PASSED, Verdict
 
 ROOT = Path(__file__).parents[2]
 
@@ -90,17 +90,28 @@ def test_a_changed_graph_gets_a_new_engine(bundle, builds):
     assert len({recipe.graph_sha256 for recipe in builds}) == 2
 
 
-def test_an_engine_that_has_failed_its_check_is_refused_with_the_report(bundle):
-    record = engine(bundle).record
-    EngineFolder(bundle.folder).judge(record, Verdict(FAILED, "engines/report.md", ARCHITECTURE))
-    with pytest.raises(EngineFailedCheckError, match=r"has failed its check, see engines/report\.md"):
-        engine(bundle)
-
-
-def test_a_check_that_failed_on_another_gpu_does_not_count(bundle):
+def judged(bundle, state: str, architecture: str):
+    """An engine for every GPU whose check on one kind of them gave that."""
     [record] = provide.compile_bundle(TENSORRT_RTX, bundle, PORTABLE, BuildOptions())
-    EngineFolder(bundle.folder).judge(record, Verdict(FAILED, "engines/report.md", "sm120"))
-    assert engine(bundle, "sm89").record.key == record.key
+    EngineFolder(bundle.folder).judge(record, Verdict(state, "engines/report.md", architecture))
+    return engine(bundle, ARCHITECTURE).record
+
+
+def test_an_engine_that_has_failed_its_check_is_refused_with_the_report(bundle):
+    record = judged(bundle, FAILED, ARCHITECTURE)
+    with pytest.raises(EngineFailedCheckError, match=r"has failed its check, see .*engines/report\.md"):
+        provide.refuse_unproven(TENSORRT_RTX, record, ARCHITECTURE, bundle.folder)
+
+
+def test_an_engine_that_has_passed_its_check_is_let_through(bundle):
+    provide.refuse_unproven(TENSORRT_RTX, judged(bundle, PASSED, ARCHITECTURE), ARCHITECTURE, bundle.folder)
+
+
+@pytest.mark.parametrize("state", [PASSED, FAILED])
+def test_a_check_on_another_kind_of_gpu_does_not_count(bundle, state):
+    record = judged(bundle, state, "sm120")
+    with pytest.raises(EngineUncheckedError, match="has not passed a check yet"):
+        provide.refuse_unproven(TENSORRT_RTX, record, ARCHITECTURE, bundle.folder)
 
 
 def test_compile_builds_exactly_what_was_asked_for(bundle, builds):
@@ -198,6 +209,7 @@ def test_the_runtime_hands_the_engine_to_a_session(bundle, monkeypatch):
     runtime.prepare(bundle, "auto", lambda what, share: told.append(what) is None)
     assert all(what.startswith("doubler: ") for what in told)
     spec = bundle.graphs["doubler"]
+    EngineFolder(bundle.folder).judge(engine(bundle).record, Verdict(PASSED, "", ARCHITECTURE))
     runtime.load_graph(bundle.file(spec.file), spec, "auto")
     [(content, given_spec, device, given_library)] = opened
     assert content == engine(bundle).content
