@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import annotator.importers
+from annotator.dataset_names import PictureNameError, PictureNames
 from annotator.errors import CategoryNameError
 from annotator.importers.protocol import ImportedAnnotation, ImportedDataset, ImportedImage, Importer
 from annotator.records import Annotation, Decision, ImageRecord, NewAnnotation
@@ -62,8 +62,12 @@ class ImportRun:
         self._dataset = dataset
         self._name = name
         self._options = options
-        self._places = _Places(workspace.store.images(include_missing=False))
-        self.n_images = dataset.n_images
+        self._pictures = PictureNames(
+            workspace.folder.root,
+            workspace.store.images(include_missing=False),
+            (image.file_name for image in dataset.images),
+        )
+        self.n_images = len(dataset.images)
         self.summary = ImportSummary()
 
     def run(self) -> Iterator[ImportSummary]:
@@ -97,16 +101,12 @@ class ImportRun:
 
     def _take(self, image: ImportedImage) -> None:
         try:
-            place = self._places.find(image.file_name)
-            record = self._workspace.pictures.measure(place) if place is not None else None
+            record = self._workspace.pictures.measure(self._pictures.find(image.file_name))
         except ImageError as error:
             self._dataset.refusals.add(error.reason, image.file_name)
             return
-        except _AmbiguousNameError as error:
+        except PictureNameError as error:
             self._dataset.refusals.add(str(error), image.file_name)
-            return
-        if record is None:
-            self._dataset.refusals.add("there is no such picture in the folder", image.file_name)
             return
         height, width = int(record.height or 0), int(record.width or 0)
         if image.size not in (None, (height, width)):
@@ -146,50 +146,6 @@ class ImportRun:
 def read_dataset(path: Path, format_name: str = "coco") -> ImportedDataset:
     """The dataset in a file. Raises `DatasetError`, or `UnknownKindError` for a format that is not installed."""
     return choose(importers(), "import format", format_name).read(path)
-
-
-class _AmbiguousNameError(Exception):
-    """Several pictures could be meant."""
-
-
-class _Places:
-    """Finds the picture that a file name of a dataset means; nothing but the project's own pictures is looked at."""
-
-    def __init__(self, images: Sequence[ImageRecord]) -> None:
-        self._by_path = {_spelling(image.path): image for image in images}
-        self._by_name: dict[str, list[ImageRecord]] = {}
-        for image in images:
-            self._by_name.setdefault(_spelling(PurePosixPath(image.path).name), []).append(image)
-        self._taken: dict[int, str] = {}
-
-    def find(self, file_name: str) -> ImageRecord | None:
-        """By the whole name, else by as much of its end as is a path in the folder, else by the bare name.
-
-        Raises `_AmbiguousNameError` where several pictures have the bare name, or two names mean one picture.
-        """
-        image = self._look_up(file_name)
-        if image is None:
-            return None
-        owner = self._taken.setdefault(image.image_id, file_name)
-        if owner != file_name:
-            raise _AmbiguousNameError(f"it would be the picture {image.path}, as {owner} is already")
-        return image
-
-    def _look_up(self, file_name: str) -> ImageRecord | None:
-        parts = [part for part in _spelling(file_name).replace("\\", "/").split("/") if part not in ("", ".", "..")]
-        for start in range(len(parts)):
-            image = self._by_path.get("/".join(parts[start:]))
-            if image is not None:
-                return image
-        alike = self._by_name.get(parts[-1], []) if parts else []
-        if len(alike) > 1:
-            raise _AmbiguousNameError(f"{len(alike)} pictures of the folder have that name; write its sub-folder too")
-        return alike[0] if alike else None
-
-
-def _spelling(path: str) -> str:
-    """Some systems write letters with accents as one character, others as two."""
-    return unicodedata.normalize("NFC", path)
 
 
 def _is_there(new: NewAnnotation, there: Sequence[Annotation]) -> bool:

@@ -21,6 +21,7 @@ from annotator.prelabelling.summary import PrelabelProgress, PrelabelSummary
 from annotator.records import ImageRecord, KeptPhrase, phrase_key
 from annotator.suggesting import Run, store_found
 from annotator.workspace import Workspace
+from engines.errors import ImageError
 
 
 class Prelabeller:
@@ -80,12 +81,21 @@ class Prelabeller:
             if self._stopping.is_set():
                 return
             missing = self._missing(image, finished)
+            if not missing and not image.done and self._is_replaced(image):
+                missing = list(self._phrases)
             if missing and not image.done:
                 image = self._workspace.store.image(image.image_id)  # noqa: PLW2901 - it may be reviewed meanwhile
             yield Job(image, missing)
 
     def _missing(self, image: ImageRecord, finished: set[tuple[int, str]]) -> list[KeptPhrase]:
         return [kept for kept in self._phrases if (image.image_id, phrase_key(kept.text)) not in finished]
+
+    def _is_replaced(self, image: ImageRecord) -> bool:
+        """Whether the file is another picture than the one it was run on. Read only where its size or time differs."""
+        try:
+            return self._workspace.pictures.measure(image).sha256 != image.sha256
+        except ImageError:
+            return True
 
     def _finished_runs(self) -> set[tuple[int, str]]:
         store, run, options = self._workspace.store, self._run_by, self._options

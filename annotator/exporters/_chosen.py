@@ -19,10 +19,19 @@ class Measured(NamedTuple):
 
 
 def chosen_images(
-    source: ExportSource, options: ExportOptions, category_ids: Collection[int], tally: Tally
+    source: ExportSource,
+    options: ExportOptions,
+    category_ids: Collection[int],
+    tally: Tally,
+    among: Collection[str] | None = None,
 ) -> Iterator[tuple[ImageRecord, list[Measured]]]:
-    """The images that are exported, each with its masks; what is left out is noted in `tally`."""
+    """The images that are exported, each with its masks; what is left out is noted in `tally`.
+
+    `among` are the paths of an earlier walk, where a format needs two: what a person finished since is for next time.
+    """
     for image, its_annotations in source.images:
+        if among is not None and image.path not in among:
+            continue
         fault = _fault(image)
         if fault:
             tally.problems.append(fault)

@@ -46,23 +46,27 @@ class Pictures:
         """The folder that file names in the dataset are relative to."""
         return self._source if self._how == "none" else self._target
 
-    def place(self, path: str) -> str:
-        """Copy or link a picture; answers its path relative to `root`. Raises `ExportError` if the disk refuses."""
-        if self._how == "none":
-            return path
-        picture = self._source / path
-        try:
-            is_upright = is_stored_upright(picture)
-            if is_upright and PurePosixPath(path).suffix.lower() in _SAVED_AS:
-                self._put(path, lambda draft: self._take_over(picture, draft))
-                return path
-            return self._put_upright(picture, path)
-        except ImageError as error:
-            self._tally.problems.append(f"{path}: its picture was not taken along: {error.reason}")
-            return path
+    def name_of(self, path: str) -> str:
+        """Where a picture is placed, relative to `root`."""
+        return path if self._how == "none" or _kind(path) else f"{path}.png"
 
-    def _put(self, path: str, write: Callable[[Path], None]) -> None:
-        target = self._target / path
+    def place(self, path: str) -> str:
+        """Copy or link a picture; answers its `name_of`. Raises `ExportError` if the disk refuses."""
+        if self._how != "none":
+            try:
+                self._bring(self._source / path, self.name_of(path))
+            except ImageError as error:
+                self._tally.problems.append(f"{path}: its picture was not taken along: {error.reason}")
+        return self.name_of(path)
+
+    def _bring(self, picture: Path, name: str) -> None:
+        if is_stored_upright(picture) and _kind(picture.name):
+            self._put(name, lambda draft: self._take_over(picture, draft))
+        else:
+            self._put_upright(picture, name)
+
+    def _put(self, name: str, write: Callable[[Path], None]) -> None:
+        target = self._target / name
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             draft = target.with_name(f".{secrets.token_hex(8)}.part")
@@ -78,10 +82,12 @@ class Pictures:
         else:
             shutil.copyfile(picture, draft)
 
-    def _put_upright(self, picture: Path, path: str) -> str:
+    def _put_upright(self, picture: Path, name: str) -> None:
         """Also where links were asked for: a link to a picture that lies on its side would not fit its masks."""
-        kind = _SAVED_AS.get(PurePosixPath(path).suffix.lower())
-        name = path if kind else f"{path}.png"
+        kind = str(_kind(name))
         pixels = Image.fromarray(read_image(picture).rgb)
-        self._put(name, lambda draft: pixels.save(draft, kind or "PNG", **_NEARLY_AS_IT_WAS.get(kind or "PNG", {})))
-        return name
+        self._put(name, lambda draft: pixels.save(draft, kind, **_NEARLY_AS_IT_WAS.get(kind, {})))
+
+
+def _kind(name: str) -> str | None:
+    return _SAVED_AS.get(PurePosixPath(name).suffix.lower())

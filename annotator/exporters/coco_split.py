@@ -31,7 +31,7 @@ def write(source: ExportSource, out: Path, options: ExportOptions) -> ExportRepo
             part: Pictures(source.folder, draft.folder / _pictures(part, options), options.images, tally)
             for part in SPLITS
         }
-        for image, measured in chosen_images(source, options, known, tally):
+        for image, measured in chosen_images(source, options, known, tally, part_of):
             part = part_of[image.path]
             files[part].add(image, measured, pictures[part].place(image.path))
         for part in SPLITS:

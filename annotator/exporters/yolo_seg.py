@@ -36,25 +36,27 @@ def write(source: ExportSource, out: Path, options: ExportOptions) -> ExportRepo
     ids, rows = category_ids(source.categories, base=0), category_rows(source.categories, base=0)
     paths = [image.path for image, _ in chosen_images(source, options, ids, Tally())]
     part_of, names = split_of(paths, options), set[str]()
+    n_images = dict.fromkeys(SPLITS, 0)
     with FolderDraft(out) as draft:
         pictures = {
             part: Pictures(source.folder, draft.folder / PICTURES_FOLDER / part, options.images, tally)
             for part in SPLITS
         }
-        for image, measured in chosen_images(source, options, ids, tally):
+        for image, measured in chosen_images(source, options, ids, tally, part_of):
             part = part_of[image.path]
-            name = f"{LABELS_FOLDER}/{part}/{PurePosixPath(pictures[part].place(image.path)).with_suffix('.txt')}"
+            name = f"{LABELS_FOLDER}/{part}/{PurePosixPath(pictures[part].name_of(image.path)).with_suffix('.txt')}"
             if name in names:
                 tally.problems.append(f"{image.path}: another picture has the labels {name}; rename one of the two")
                 continue
             names.add(name)
+            pictures[part].place(image.path)
+            n_images[part] += 1
             lines = [_line(one, ids, options) for one in measured]
             draft.write(name, "".join(f"{line}\n" for line in lines).encode())
-        parts = [part for part in SPLITS if part in part_of.values()]
+        parts = [part for part, n in n_images.items() if n]
         file = draft.write(_DATA_FILE, _data(parts, [row["name"] for row in rows]).encode())
         draft.commit()
     tally.note_dropped(options)
-    n_images = {part: list(part_of.values()).count(part) for part in SPLITS}
     tally.notes.append(", ".join(f"{part}: {n} images" for part, n in n_images.items()))
     return ExportReport.of([file, out / LABELS_FOLDER], tally)
 

@@ -7,7 +7,6 @@ compressed or uncompressed run lengths. What cannot be used is counted with its 
 from __future__ import annotations
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,11 @@ from engines.types import folded_text, is_valid_text
 _LISTS = ("images", "annotations", "categories")
 _FEWEST_NUMBERS = 6
 """A polygon has three corners."""
+_LONGEST_SIDE = 1 << 31
+_FARTHEST = 10
+"""Longer sides of the picture that a corner may lie outside: pycocotools crashes on coordinates without end."""
+_LONGEST_OUTLINE = 20_000_000
+"""Pixels: pycocotools keeps some 40 bytes for each."""
 _DECISIONS = {one.value: one for one in Decision}
 
 Row = Mapping[str, Any]
@@ -81,17 +85,14 @@ def read(path: Path) -> ImportedDataset:
     for row in rows["annotations"]:
         of_image[_key(row.get("image_id"))].append(row)
     images = []
-    for row in rows["images"]:
-        found = of_image.pop(_key(row.get("id")), None)
-        name = row.get("file_name")
-        if isinstance(name, str) and name:
-            images.append(CocoImage(name, _size(row), found or (), names, refusals, notes))
-        else:
-            refusals.add("the image has no file name", f"image {row.get('id', '?')}")
+    for key, image in _image_rows(rows["images"], refusals).items():
+        found = of_image.pop(key, ())
+        if image is not None:
+            images.append(CocoImage(image["file_name"], _size(image), found, names, refusals, notes))
     for rows_left in of_image.values():
         for row in rows_left:
             refusals.add("it belongs to an image that the file does not list", f"annotation {row.get('id', '?')}")
-    return ImportedDataset(tuple(dict.fromkeys(names.values())), images, len(images), refusals, notes)
+    return ImportedDataset(tuple(dict.fromkeys(names.values())), images, refusals, notes)
 
 
 def _read_json(path: Path) -> Row:
@@ -105,6 +106,8 @@ def _read_json(path: Path) -> Row:
     except json.JSONDecodeError as error:
         reason = f"it is cut off or no JSON ({error.msg}, line {error.lineno}, column {error.colno}); export it again"
         raise DatasetError(path, reason) from None
+    except ValueError as error:
+        raise DatasetError(path, f"it holds a number that cannot be read ({error}); export it again") from None
     except RecursionError:
         raise DatasetError(path, "it is nested too deeply to be a COCO file") from None
     if not isinstance(content, dict):
@@ -143,6 +146,22 @@ def _list(path: Path, content: Row, name: str) -> list[Row]:
     return rows
 
 
+def _image_rows(rows: Sequence[Row], refusals: Refusals) -> dict[str, Row | None]:
+    """Row by id as text; None for an id whose annotations nobody could place."""
+    by_id: dict[str, Row | None] = {}
+    for row in rows:
+        key, name = _key(row.get("id")), row.get("file_name")
+        if not isinstance(name, str) or not name:
+            refusals.add("the image has no file name", f"image {row.get('id', '?')}")
+            by_id.setdefault(key, None)
+        elif key not in by_id:
+            by_id[key] = row
+        elif (first := by_id[key]) is None or first["file_name"] != name:
+            refusals.add("another image has the same id, so both are left out", name)
+            by_id[key] = None
+    return by_id
+
+
 def _category_names(rows: Sequence[Row], refusals: Refusals) -> dict[str, str]:
     """Name by id as text; two ids may have the same name."""
     names: dict[str, str] = {}
@@ -164,9 +183,9 @@ def _key(number: Any) -> str:
 
 def _size(row: Row) -> tuple[int, int] | None:
     height, width = row.get("height"), row.get("width")
-    if isinstance(height, int | float) and isinstance(width, int | float) and height > 0 and width > 0:
-        return round(height), round(width)
-    return None
+    if not isinstance(height, int | float) or not isinstance(width, int | float):
+        return None
+    return (round(height), round(width)) if 0 < height < _LONGEST_SIDE and 0 < width < _LONGEST_SIDE else None
 
 
 def _mask(segmentation: Any, height: int, width: int) -> Mask:
@@ -178,22 +197,27 @@ def _mask(segmentation: Any, height: int, width: int) -> Mask:
         return mask
     if not isinstance(segmentation, list) or not any(part is None or part.size for part in segmentation):
         raise MaskError("it has no mask; a box alone is not imported")
-    polygons = [_polygon(part) for part in segmentation if part is None or part.size]
+    polygons = [_polygon(part, max(height, width)) for part in segmentation if part is None or part.size]
     rle = coco_mask.merge(coco_mask.frPyObjects(polygons, height, width))
     return Mask(height, width, rle["counts"].decode("ascii"))
 
 
-def _polygon(part: NDArray[Any] | None) -> list[float]:
+def _polygon(part: NDArray[Any] | None, longer_side: int) -> list[float]:
     if part is None or part.size % 2 or not np.isfinite(part).all():
         raise MaskError("its polygon is no list of x and y in numbers")
     if part.size < _FEWEST_NUMBERS:
         raise MaskError("its polygon has fewer than three corners")
-    return [float(number) for number in part]
+    corners = part.astype(float).reshape(-1, 2)
+    if np.abs(corners).max() > (1 + _FARTHEST) * longer_side:
+        raise MaskError("its polygon lies far outside the picture")
+    if np.abs(np.diff(corners, axis=0)).max(axis=1).sum() > _LONGEST_OUTLINE:
+        raise MaskError("its polygon's outline is longer than 20 million pixels")
+    return corners.ravel().tolist()
 
 
 def _score(row: Row) -> float | None:
     score = row.get("score")
-    is_number = isinstance(score, int | float) and not isinstance(score, bool) and math.isfinite(score)
+    is_number = isinstance(score, int | float) and not isinstance(score, bool)
     return float(score) if is_number and 0 <= score <= 1 else None  # type: ignore[arg-type,operator]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -69,12 +69,11 @@ def _sentence(reason: str, n: int, first: str) -> str:
 
 @dataclass(frozen=True)
 class ImportedDataset:
-    """A file that has been read; walking `images` fills `refusals` and `notes`."""
+    """A file that has been read; asking the images for their annotations fills `refusals` and `notes`."""
 
     categories: tuple[str, ...]
     """Names of all categories in the order of the file, also of those without objects."""
-    images: Iterable[ImportedImage]
-    n_images: int
+    images: Sequence[ImportedImage]
     refusals: Refusals = field(default_factory=Refusals)
     notes: Refusals = field(default_factory=Refusals)
     """What is good to know and no loss."""

@@ -56,9 +56,11 @@ class UrlPlace:
             with fsspec.open(url, "rb") as source, target.open("wb") as copy:
                 shutil.copyfileobj(source, copy)
         except FileNotFoundError:
-            raise UnreadableImageError(url, f"there is no file at {url}") from None
+            raise UnreadableImageError(url, f"there is no such file below {self.url}") from None
         except Exception as error:  # each kind of storage raises classes of its own
-            raise UnreadableImageError(url, f"{url} cannot be fetched: {type(error).__name__}: {error}") from error
+            words = str(error).replace(url, "it").replace(path, "it")  # equal reasons are counted: no names in them
+            reason = f"it cannot be fetched from {self.url}: {type(error).__name__}: {words}"
+            raise UnreadableImageError(url, reason) from error
 
 
 def url_place(url: str) -> UrlPlace:

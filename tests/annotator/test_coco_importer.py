@@ -122,7 +122,7 @@ def test_what_our_export_adds_is_read(tmp_path):
     assert (one.score, one.phrase, one.decision) == (0.75, "striped cat", Decision.PENDING)
 
 
-@pytest.mark.parametrize("score", [1.5, -0.1, "0.5", None, True])
+@pytest.mark.parametrize("score", [1.5, -0.1, "0.5", None, True, 10**400])
 def test_a_score_that_is_none_is_left_out(tmp_path, score):
     written = content(RING)
     written["annotations"][0]["score"] = score
@@ -174,6 +174,10 @@ LONG = {**uncompressed(), "counts": [*uncompressed()["counts"][:-1], 5000]}
         ([[1, 2, 3, 4, 5, 6, 7]], "no list of x and y"),
         ([["a", 2, 3, 4, 5, 6]], "no list of x and y"),
         ([[100, 100, 120, 100, 120, 120]], "no pixels in the picture"),
+        ([[0, 0, 1e9, 0, 1e9, 1e9]], "far outside the picture"),
+        ([[0, 0, -500, 0, 10, 10]], "far outside the picture"),
+        ([[0, 0, 1e308, 1e308, -1e308, 1e308]], "far outside the picture"),
+        ([[0, 0, 400, 400] * 30_000], "longer than 20 million pixels"),
         (LONG, "add up to"),
         ({"size": [HEIGHT, WIDTH], "counts": "§§"}, "counts"),
         ({"size": [WIDTH, HEIGHT], "counts": compressed()["counts"]}, "its mask is 30×40 and the picture 40×30"),
@@ -199,6 +203,23 @@ def test_annotations_of_images_that_are_not_listed_are_counted(tmp_path):
     assert sentences == ["annotation 10 and 1 more: it belongs to an image that the file does not list"]
 
 
+def test_images_that_share_an_id_are_left_out_and_a_row_that_is_there_twice_is_not(tmp_path):
+    images = [{"id": n, "file_name": name} for n, name in ((1, "a.jpg"), (2, "b.jpg"), (1, "c.jpg"), (2, "b.jpg"))]
+    written = content(RING, RING, images=images)
+    written["annotations"][1]["image_id"] = 2
+    dataset = read_back(tmp_path, written)
+    assert [image.file_name for image in dataset.images] == ["b.jpg"]
+    assert len(masks(dataset)) == 1
+    assert dataset.refusals.sentences() == ["c.jpg: another image has the same id, so both are left out"]
+
+
+@pytest.mark.parametrize("height", ["Infinity", "-Infinity", "NaN", "1e30", "1" + "0" * 400])
+def test_a_size_that_is_none_counts_as_not_given(tmp_path, height):
+    text = json.dumps(content(RING)).replace(f'"height": {HEIGHT}', f'"height": {height}')
+    (image,) = read_back(tmp_path, text).images
+    assert image.size is None
+
+
 def test_an_image_without_a_name_is_named_by_its_id(tmp_path):
     assert "image 5: the image has no file name" in refused(tmp_path, content(images=[{"id": 5}]))
 
@@ -213,8 +234,9 @@ def test_an_image_without_a_name_is_named_by_its_id(tmp_path):
         ("{}", "no list 'images'"),
         (json.dumps(content(images={})), "no list 'images'"),
         (json.dumps(content(annotations=[1])), "no list 'annotations'"),
+        (json.dumps(content(RING)).replace("1.0", "1" * 5000), "number that cannot be read"),
     ],
-    ids=["empty", "cut off", "nested", "list", "object", "images", "annotations"],
+    ids=["empty", "cut off", "nested", "list", "object", "images", "annotations", "number"],
 )
 def test_what_is_no_dataset_is_refused_with_one_sentence(tmp_path, text, words):
     with pytest.raises(DatasetError, match=words) as error:

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from coco_samples import image
 from projects import open_workspace, write_pictures
 
+from annotator.dataset_names import PictureNames
 from annotator.exporters.protocol import ExportOptions
 from annotator.exporting import export_project
 from annotator.importing import ImportOptions, ImportRun, ImportSummary, read_dataset
@@ -121,11 +123,45 @@ def test_a_bare_name_of_several_pictures_is_not_guessed(tmp_path):
     workspace.close()
 
 
-def test_two_names_of_one_picture_are_not_mixed(workspace, tmp_path):
+def test_two_names_that_fit_one_picture_equally_well_are_both_left_out(workspace, tmp_path):
     rows = ("x/b.png", "cat", mask()), ("y/b.png", "cat", mask(30))
-    (problem,) = bring_in(workspace, dataset(tmp_path, *rows)).problems
-    assert problem == "y/b.png: it would be the picture b.png, as x/b.png is already"
-    assert len(annotations(workspace, "b.png")) == 1
+    assert bring_in(workspace, dataset(tmp_path, *rows)).problems == [
+        "x/b.png: it would be the picture b.png, as y/b.png is",
+        "y/b.png: it would be the picture b.png, as x/b.png is",
+    ]
+    assert annotations(workspace, "b.png") == []
+
+
+@pytest.mark.parametrize("other_first", [True, False])
+def test_of_two_names_for_one_picture_the_one_that_fits_better_is_taken(workspace, tmp_path, other_first):
+    rows = [("train/b.png", "cat", mask()), ("images/b.png", "cat", mask(30))]  # the folder is called images
+    (problem,) = bring_in(workspace, dataset(tmp_path, *rows[:: 1 if other_first else -1])).problems
+    assert problem == "train/b.png: it would be the picture b.png, as images/b.png is"
+    assert [one.mask for one in annotations(workspace, "b.png")] == [mask(30)]
+
+
+def test_a_name_in_another_sub_folder_is_not_that_picture(workspace, tmp_path):
+    (problem,) = bring_in(workspace, dataset(tmp_path, ("other/c.png", "cat", mask()))).problems
+    assert problem == "other/c.png: there is no such picture in the folder"
+    assert annotations(workspace, "sub/c.png") == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there are such names two files")
+@pytest.mark.parametrize("twins", [("\u00e9.png", "e\u0301.png"), ("x\\y.png", "x/y.png")])
+def test_names_that_look_the_same_are_told_apart_by_their_spelling(tmp_path, twins):
+    write_pictures(tmp_path / "images", *twins)
+    workspace = open_workspace(tmp_path)
+    rows = (twins[0], "cat", mask()), (twins[1], "cat", mask(30))
+    assert bring_in(workspace, dataset(tmp_path, *rows)).problems == []
+    assert [[one.mask for one in annotations(workspace, path)] for path in twins] == [[mask()], [mask(30)]]
+    workspace.close()
+
+
+def test_names_are_found_fast_where_all_pictures_are_called_alike():
+    paths = [f"scene{n}/rgb.png" for n in range(20_000)]
+    records = [image(n, path) for n, path in enumerate(paths)]
+    names = PictureNames(Path("/data/images"), records, [f"old/{path}" for path in paths])
+    assert [names.find(f"old/{path}").path for path in paths] == paths
 
 
 def test_pictures_of_another_size_or_not_there_are_named_and_the_rest_comes_in(workspace, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from contextlib import closing
 from itertools import islice
 
@@ -218,6 +219,27 @@ def test_an_image_whose_content_changed_is_run_with_all_phrases(workspace, tmp_p
     workspace.store.replace_suggestions(image.image_id, "cup", 1, "fake", 0.5, [])
     summary = run(workspace, "cup", "cat")
     assert summary.n_suggestions == {"cup": 2, "cat": 3}
+
+
+def test_a_picture_that_is_exchanged_for_one_of_equal_size_is_run_again(workspace, tmp_path):
+    run(workspace, "cup")
+    folder = tmp_path / "images"
+    content = {"0.png": (folder / "1.png").read_bytes(), "1.png": (folder / "1.png").read_bytes()}
+    assert len(content["0.png"]) == (folder / "0.png").stat().st_size
+    for name, data in content.items():
+        (folder / name).write_bytes(data)
+        os.utime(folder / name, ns=(1, 1))
+    workspace.rescan()
+    summary = run(workspace, "cup")
+    assert (summary.n_done, summary.n_already) == (1, 2)
+    assert {workspace.store.image_at(name).mtime_ns for name in content} == {1}
+    assert run(workspace, "cup").n_already == 3
+
+
+def test_a_finished_picture_that_is_broken_afterwards_is_named(workspace, tmp_path):
+    run(workspace, "cup")
+    (tmp_path / "images" / "0.png").write_bytes(b"x" * (tmp_path / "images" / "0.png").stat().st_size)
+    assert list(run(workspace, "cup").failures) == ["0.png", "2.png"]
 
 
 def test_a_redo_that_was_stopped_goes_on_and_a_new_one_begins_anew(workspace, segmenter):

@@ -10,6 +10,7 @@ import time
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import crew_segmenters
 import pytest
@@ -20,6 +21,7 @@ from test_cli import assert_one_sentence, run, start, wait_for_runs
 from annotator.errors import ModelFailingError, WorkerError
 from annotator.predictor import Predictor
 from annotator.prelabel import Prelabeller
+from annotator.prelabelling.answering import Here
 from annotator.prelabelling.image_places import FolderPlace, url_place
 from annotator.prelabelling.on_ray import ray_crew
 from annotator.prelabelling.options import PrelabelOptions
@@ -180,10 +182,28 @@ def test_images_are_read_from_an_address_that_fsspec_knows(tmp_path):
     copy = write_pictures(tmp_path / "copy", *(f"sub/{n:02}.png" for n in range(9)))
     summary, found = prelabel(tmp_path / "p", copy, CUPS, process_crew(2, lambda _: FakeSegmenter, place))
     assert list(summary.failures) == ["sub/03.png"]
-    assert "there is no file at file://" in summary.failures["sub/03.png"]
+    assert summary.failures["sub/03.png"] == f"there is no such file below {folder.as_uri()}"
     same = [path for path in found if path != "sub/03.png"]
     assert [found[path][0] for path in same] == [expected[path][0] for path in same]
     assert summary.n_suggestions == {"cup": 16, "mug": 0, "cat": 8}
+
+
+def test_an_address_from_which_nothing_can_be_fetched_ends_the_run(tmp_path, monkeypatch):
+    fsspec = pytest.importorskip("fsspec", reason='needs fsspec: pip install "phrasemask[ray]"')
+    folder = write_pictures(tmp_path / "images", *(f"{n:02}.png" for n in range(9)))
+
+    def refuse(url: str, mode: str) -> NoReturn:
+        raise PermissionError(f"access to {url} is denied")
+
+    monkeypatch.setattr(fsspec, "open", refuse)
+    with closing(open_workspace(tmp_path, FakeSegmenter(), folder)) as workspace:
+        answering = Here(workspace)
+        answering._images = url_place("memory://bucket/folder")
+        worker = Prelabeller(
+            workspace, [workspace.keep_phrase("cup", "cup")], PrelabelOptions(max_equal_errors=3), answering
+        )
+        with pytest.raises(ModelFailingError, match="on 3 images in a row, it cannot be fetched from memory://bucket"):
+            list(worker.run())
 
 
 def test_a_run_with_workers_that_is_told_to_stop_ends_and_goes_on(tmp_path):

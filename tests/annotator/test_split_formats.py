@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -221,15 +222,49 @@ def test_yolo_outlines_are_the_masks(tmp_path, folder):
     assert report.problems == ()
 
 
-def test_two_pictures_with_one_label_file_are_told_apart(tmp_path, folder):
+@pytest.mark.parametrize("name", ["yolo-seg", "masks"])
+def test_two_pictures_with_one_label_file_are_told_apart(tmp_path, folder, name):
     twins = [
         (image(1, "a.jpg"), [annotation(1, 1, rectangle())]),
         (image(2, "a.png"), [annotation(2, 2, rectangle())]),
     ]
-    for name in ("yolo-seg", "masks"):
-        source = ExportSource(CATEGORIES, twins, folder)
-        report = exporters()[name].write(source, tmp_path / name, ExportOptions(ratio=(1, 0, 0)))
-        assert len(report.problems) == 1 and report.problems[0].startswith("a.png: another picture has the")
+    Image.new("RGB", (WIDTH, HEIGHT)).save(folder / "a.png")
+    out = tmp_path / "out"
+    options = ExportOptions(ratio=(1, 0, 0), images="copy")
+    report = exporters()[name].write(ExportSource(CATEGORIES, twins, folder), out, options)
+    assert len(report.problems) == 1 and report.problems[0].startswith("a.png: another picture has the")
+    assert [path.name for path in (out / "images").rglob("*.*")] == ["a.jpg"]
+    if name == "yolo-seg":
+        assert report.notes[-1] == "train: 1 images, valid: 0 images, test: 0 images"
+
+
+class GrowingRows:
+    """A project in which a person finishes one more image while it is exported."""
+
+    def __init__(self) -> None:
+        self.n_walks = 0
+
+    def __iter__(self) -> Iterator[ImageRow]:
+        self.n_walks += 1
+        yield from rows()
+        if self.n_walks > 1:
+            yield image(90, "late.png"), [annotation(90, 90, rectangle())]
+
+
+@pytest.mark.parametrize("name", ["coco-split", "yolo-seg"])
+def test_an_image_that_is_finished_while_the_parts_are_written_waits_for_the_next_export(tmp_path, folder, name):
+    images = GrowingRows()
+    report = exporters()[name].write(ExportSource(CATEGORIES, images, folder), tmp_path / "out", ExportOptions())
+    assert images.n_walks == 2
+    assert (report.n_images, report.problems) == (20, ())
+    assert not any("late" in path for path in names_in(tmp_path / "out"))
+
+
+def test_labels_of_a_picture_that_is_copied_as_png_stand_beside_it(tmp_path, folder):
+    Image.new("RGB", (WIDTH, HEIGHT)).save(folder / "moving.gif")
+    source = ExportSource(CATEGORIES, [(image(1, "moving.gif"), [annotation(1, 1, rectangle())])], folder)
+    exporters()["yolo-seg"].write(source, tmp_path / "out", ExportOptions(ratio=(1, 0, 0), images="copy"))
+    assert names_in(tmp_path / "out") >= {"images/train/moving.gif.png", "labels/train/moving.gif.txt"}
 
 
 PIXELS = arrays.arrays(bool, st.tuples(st.integers(1, 12), st.integers(1, 12))).filter(np.any)
