@@ -64,7 +64,7 @@ ROWS = [
     ["annotator.importers.coco"],
     ["annotator.exporters.protocol", "annotator.importers.protocol"],
     ["annotator.models"],
-    ["annotator.migrations", "annotator.repeats"],
+    ["annotator.dataset_names", "annotator.migrations", "annotator.repeats"],
     ["annotator.records"],
     ["annotator.errors"],
     ["engines.export"],
